@@ -262,6 +262,9 @@ class KafkaMember(Server):
 
     name = f"Apache Kafka {OLDER}"
 
+    brief = False
+    """As of `KafkaServer`; an archive is used where there is one, and not made."""
+
     def __init__(self, folder: Path, node_id: int, zookeeper: str, settings: dict[str, str] | None = None) -> None:
         super().__init__(folder, settings)
         self.node_id, self.zookeeper = node_id, zookeeper
@@ -281,7 +284,9 @@ class KafkaMember(Server):
         }
         path = self.folder / "server.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        return ["java", *SERVER_JVM, *logging_options("INFO"), "-cp", f"{jars_of(OLDER)}/*", "kafka.Kafka", str(path)]
+        archive = class_archive.options("kafka", CACHE, jars_of(OLDER))
+        jvm = ("-Xmx512M", *class_archive.QUICK, *archive) if self.brief else SERVER_JVM
+        return ["java", *jvm, *logging_options("INFO"), "-cp", f"{jars_of(OLDER)}/*", "kafka.Kafka", str(path)]
 
 
 def kafka_members(folder: Path, zookeeper: str, settings: dict[str, str] | None = None) -> list[Server]:

@@ -6,16 +6,16 @@ kafka-4.3.1-tool-steps.txt are such outputs.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "bench")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "bench")]
 
 import apache_kafka  # noqa: E402
 import coordinator_steps  # noqa: E402
+import kafka_tools  # noqa: E402
 import tool_steps  # noqa: E402
 
 
@@ -30,16 +30,8 @@ def main() -> None:
         server.start()
         try:
             if "tools" in sys.argv:
-                compile_command = [
-                    "javac",
-                    "-cp",
-                    f"{apache_kafka.JARS}/*",
-                    "-d",
-                    scratch,
-                    str(HERE / "ToolSteps.java"),
-                ]
-                subprocess.run(compile_command, check=True)
-                tool_steps.run(server.bootstrap, apache_kafka.java("ToolSteps", classpath=scratch), tell)
+                command = kafka_tools.command(apache_kafka, Path(scratch), apache_kafka.VERSION)
+                tool_steps.run(server.bootstrap, command, tell)
             else:
                 coordinator_steps.run(server.bootstrap, tell)
         finally:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import coordinator_steps
+import kafka_tools
 import pytest
 import tool_steps
 
@@ -46,11 +46,10 @@ OTHERWISE = {
 def test_tools_print_what_they_print_of_kafka(
     start_broker: Callable[..., Any], apache_kafka: ModuleType, tmp_path: Path
 ) -> None:
-    source = str(HERE / "ToolSteps.java")
-    subprocess.run(["javac", "-cp", f"{apache_kafka.JARS}/*", "-d", str(tmp_path), source], check=True)
+    command = kafka_tools.command(apache_kafka, tmp_path, apache_kafka.VERSION)
     broker = start_broker(*coordinator_steps.settings())
     lines: list[str] = []
-    tool_steps.run(broker.bootstrap, apache_kafka.java("ToolSteps", classpath=str(tmp_path)), lines.append)
+    tool_steps.run(broker.bootstrap, command, lines.append)
     found = coordinator_steps.by_name("\n".join(lines))
     assert list(found) == list(TYPED)
     assert coordinator_steps.differing(found, TYPED, OTHERWISE) == []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from coordinator_steps import find_coordinators
 from coordinator_steps.asks import Steps
+from kafka_tools import KafkaTools
 
 TOOLS = "org.apache.kafka.tools."
 TOPICS = TOOLS + "TopicCommand"
@@ -51,15 +51,17 @@ Alter = Callable[..., None]
 class Tools:
     def __init__(self, bootstrap: str, command: list[str], folder: Path, tell: Callable[[str], None]) -> None:
         self.bootstrap, self.folder, self.tell = bootstrap, folder, tell
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.jvm = KafkaTools(command)
         self.equal: list[tuple[str, str]] = [(bootstrap, "BROKER"), (str(folder), "FOLDER")]
+        self.patterns: list[tuple[str, Any]] = list(EQUAL)
 
-    def __call__(self, name: str, tool: str, *words: str, to: str = "--bootstrap-server") -> str:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write("\t".join([tool, to, self.bootstrap, *words]) + "\n")
-        self.process.stdin.flush()
-        code, _, text = self.process.stdout.readline().rstrip("\n").partition("\t")
+    def quietly(self, tool: str, *words: str) -> str:
+        """What a step prints that is not told of."""
+        return self.jvm.run(tool, "--bootstrap-server", self.bootstrap, *words).text
+
+    def __call__(self, name: str, tool: str, *words: str, to: str = "--bootstrap-server", at: str = "") -> str:
+        code, printed = self.jvm.run(tool, to, at or self.bootstrap, *words)
+        text = printed.replace("\\", "\\\\").replace("\n", "\\n")  # a line a step
         told = self.made_equal(text)
         if words[0] == "list":  # in any order
             told = "\\n".join(sorted(told.split("\\n")))
@@ -69,8 +71,8 @@ class Tools:
     def made_equal(self, text: str) -> str:
         for found, told in self.equal:
             text = text.replace(found, told)
-        for pattern, told in EQUAL:
-            text = re.sub(pattern, told, text)
+        for pattern, replaced in self.patterns:
+            text = re.sub(pattern, replaced, text)
         return text
 
     def file(self, name: str, content: Any) -> str:
@@ -79,9 +81,7 @@ class Tools:
         return str(path)
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(20)
+        self.jvm.close()
 
 
 def topics(tool: Tool, tools: Tools) -> None:

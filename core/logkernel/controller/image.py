@@ -11,6 +11,8 @@
 | feature | name, "" (all without an own) | {"level": int}: the finalized level; the default is that of a new cluster |
 | features_epoch | "" | {"epoch": int}: how often a level was set, where a snapshot left that out |
 | log_dirs | node id | {"event": 1}: a log directory of the broker failed; a message to the controller, not folded |
+| asked_move | "topic:index" | {"replicas": [node, …]}: an administrator asks to move the partition; not folded |
+| asked_leader | "topic:index" | an administrator asks that the first replica leads; not folded |
 | gone | topic id | {"topic": name, "replicas": [[node, …], …]}: a deleted topic; brokers may still have its folders |
 | incarnation | node id | {"epoch": int}: the broker epoch in which elections last counted with that broker |
 | acl | the binding as a JSON list, see `acls.Acl` | {} |
@@ -19,7 +21,8 @@
 
 A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON. While a
 partition moves, two more follow: the replicas that are being added, and those that are being removed.
-A value of None deletes. Unknown kinds are ignored: a newer release may have written them.
+A value of None deletes; of what was asked, it says that nothing is left to do. Unknown kinds are ignored: a newer
+release may have written them.
 """
 
 from __future__ import annotations

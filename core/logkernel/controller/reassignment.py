@@ -74,6 +74,35 @@ def alter_reassignments(
     return result
 
 
+def take_up(image: ClusterImage, asked: Iterable[MetadataChange], alive: Collection[int]) -> ControllerResult:
+    """Begin the moves that facts of kind "asked_move" ask for. What does not move by that is answered at once. The
+    response has the refused ones: (topic:index, error)."""
+    refused: list[tuple[str, KafkaError]] = []
+    result = ControllerResult([], refused, Effects())
+    for change in asked:
+        topic, _, index = change.key.rpartition(":")
+        wanted = ReassignablePartition(int(index), (change.value or {})["replicas"])
+        try:
+            before = image.partition(topic, int(index))
+            after = (
+                before
+                if _target(before) == tuple(wanted.replicas or ())
+                else _judged(before, wanted, alive, factor_may_change=True)
+            )
+        except KafkaError as error:
+            refused.append((change.key, error))
+            result.changes.append(MetadataChange(change.kind, change.key, None))
+            continue
+        _write(result, (topic, int(index)), before, after)
+        if not is_moving(after):
+            result.changes.append(MetadataChange(change.kind, change.key, None))
+    return result
+
+
+def _target(row: Partition) -> tuple[int, ...]:
+    return tuple(node for node in row.replicas if node not in row.removing)
+
+
 def _judged(
     row: Partition, asked: ReassignablePartition, alive: Collection[int], *, factor_may_change: bool
 ) -> Partition:
@@ -142,7 +171,7 @@ def finish(image: ClusterImage, names: Iterable[Name], alive: Collection[int]) -
         row = None if found is None or index >= len(found.partitions) else found.partitions[index]
         if row is None or not is_moving(row):
             continue
-        target = tuple(node for node in row.replicas if node not in row.removing)
+        target = _target(row)
         if set(target) <= set(row.isr):
             after = _settled(row, target, alive)
             if after is not None:

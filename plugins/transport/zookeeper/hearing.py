@@ -9,6 +9,7 @@
 | brokers, broker | the controller | registrations |
 | log_dirs | the controller | brokers of which a log directory failed |
 | topics, deletions | the controller | nothing: if another process changed them, the controller loads again |
+| asked_move, asked_leader | the controller | what administrators ask for by a node that was not there |
 
 A watch only notes its area and rings. A broker that missed a watch reads all areas again. An area that cannot be read
 is logged and read again later; the others do not wait for it.
@@ -28,6 +29,7 @@ from logkernel.contracts import MetadataChange, SessionEvents
 from logkernel.errors import KafkaError
 
 from . import entities, layout, reading
+from .asked import KINDS
 from .connection import Connection, Unanswered
 from .plan import Delete, Tree
 
@@ -113,7 +115,7 @@ class Hearing:
 
     def queues_again(self) -> None:
         """The tree was read: watch what would change it."""
-        self._rung.extend(("topics", "log_dirs"))
+        self._rung.extend(("topics", "log_dirs", *KINDS))
 
     def hear(self, events: SessionEvents) -> None:
         """Read the areas whose watches fired, and report. Raises `Unanswered`; then all of them must be read again."""
@@ -289,6 +291,16 @@ class Hearing:
         if tree is not None and (names != tree.topics.keys() | tree.broken or queue != tree.deleting):
             self._misled("others made or deleted topics")
 
+    def _hear_asked(self, events: SessionEvents, kind: str) -> None:
+        tree = self.office.tree
+        if not self.office.term or tree is None:
+            return
+        asked = tree.asked[kind]
+        is_there = self._zk.exists(asked.path, self._watches[kind]) is not None
+        found = self._zk.get(asked.path) if is_there else None
+        data, version = (None, 0) if found is None else (found.data, found.version)
+        self._report(events, reading.tolerant(asked.read, data, version, tree.is_moving) or ())
+
     @staticmethod
     def _report(events: SessionEvents, changes: Sequence[MetadataChange]) -> None:
         if changes:
@@ -314,6 +326,7 @@ _AREAS: Final[Mapping[str, Callable[[Hearing, SessionEvents], None]]] = {
     "log_dirs": Hearing._hear_log_dirs,
     "topics": Hearing._hear_topics,
     "deletions": Hearing._hear_topics,
+    **{kind: partial(Hearing._hear_asked, kind=kind) for kind in KINDS},
 }
 _EVERY: Final = (
     "controller",
@@ -325,4 +338,5 @@ _EVERY: Final = (
     "brokers",
     "topics",
     "log_dirs",
+    *KINDS,
 )

@@ -58,13 +58,13 @@ _INT, _LONG = 2**31 - 1, 2**63 - 1
 def load(data: bytes | None, path: str) -> dict[str, Any]:
     """The JSON object of a node. Raises `CorruptMessage`."""
     if data is None or len(data) > MAX_NODE_BYTES:
-        raise _bad(path, "it is empty" if data is None else f"it has {len(data)} bytes")
+        raise bad(path, "it is empty" if data is None else f"it has {len(data)} bytes")
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise _bad(path, str(error)) from None
+        raise bad(path, str(error)) from None
     if not isinstance(found, dict):
-        raise _bad(path, "it holds no JSON object")
+        raise bad(path, "it holds no JSON object")
     return found
 
 
@@ -72,22 +72,25 @@ def dump(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _bad(path: str, why: str) -> CorruptMessage:
+def bad(path: str, why: str) -> CorruptMessage:
+    """The error of a node."""
     return CorruptMessage(f"ZooKeeper's node {path} is not as Kafka writes it ({why}); repair or delete the node")
 
 
-def _number(value: Any, low: int, high: int, path: str) -> int:
+def bounded(value: Any, low: int, high: int, path: str) -> int:
+    """A number of a node. Raises `CorruptMessage`."""
     if type(value) is not int or not low <= value <= high:
-        raise _bad(path, f"{value!r:.100} is no number from {low} to {high}")
+        raise bad(path, f"{value!r:.100} is no number from {low} to {high}")
     return value
 
 
-def _nodes(value: Any, path: str) -> tuple[int, ...]:
+def node_ids(value: Any, path: str) -> tuple[int, ...]:
+    """Ids of different brokers. Raises `CorruptMessage`."""
     if not isinstance(value, list) or len(value) > MAX_REPLICAS:
-        raise _bad(path, f"{value!r:.100} is no list of broker ids")
-    nodes = tuple(_number(node, 0, _INT, path) for node in value)
+        raise bad(path, f"{value!r:.100} is no list of broker ids")
+    nodes = tuple(bounded(node, 0, _INT, path) for node in value)
     if len(set(nodes)) < len(nodes):
-        raise _bad(path, f"{value!r:.100} names a broker twice")
+        raise bad(path, f"{value!r:.100} names a broker twice")
     return nodes
 
 
@@ -100,7 +103,7 @@ def parse_id(text: Any, path: str) -> UUID:
     try:
         return UUID(bytes=base64.b64decode(f"{text}==", b"-_", validate=True))
     except (ValueError, binascii.Error):
-        raise _bad(path, f"{text!r:.100} is no topic id") from None
+        raise bad(path, f"{text!r:.100} is no topic id") from None
 
 
 def sequence_number(name: str) -> int:
@@ -122,16 +125,16 @@ def parse_broker(data: bytes | None, path: str) -> dict[str, Any]:
     listeners: dict[str, list[Any]] = {}
     endpoints = found.get("endpoints")
     if not isinstance(endpoints, list) or len(endpoints) > MAX_ENDPOINTS:
-        raise _bad(path, "it has no list of endpoints")
+        raise bad(path, "it has no list of endpoints")
     for endpoint in endpoints:
         name, separator, address = str(endpoint).partition("://")
         host, _, port = address.rpartition(":")
         if not separator or not name or not port.isascii() or not port.isdigit() or len(port) > 5:
-            raise _bad(path, f"{endpoint!r:.100} is no endpoint")
-        listeners[name] = [host.removeprefix("[").removesuffix("]"), _number(int(port), 0, 65_535, path)]
+            raise bad(path, f"{endpoint!r:.100} is no endpoint")
+        listeners[name] = [host.removeprefix("[").removesuffix("]"), bounded(int(port), 0, 65_535, path)]
     rack = found.get("rack")
     if rack is not None and not isinstance(rack, str):
-        raise _bad(path, f"{rack!r:.100} is no rack")
+        raise bad(path, f"{rack!r:.100} is no rack")
     return {"listeners": listeners, "rack": rack}
 
 
@@ -159,7 +162,7 @@ def _bracketed(host: str) -> str:
 
 
 def parse_controller(data: bytes | None) -> int:
-    return _number(load(data, CONTROLLER).get("brokerid"), 0, _INT, CONTROLLER)
+    return bounded(load(data, CONTROLLER).get("brokerid"), 0, _INT, CONTROLLER)
 
 
 def controller_data(node_id: int, wall_ms: int) -> bytes:
@@ -169,8 +172,8 @@ def controller_data(node_id: int, wall_ms: int) -> bytes:
 def parse_epoch(data: bytes | None) -> int:
     text = (data or b"").decode(errors="replace")
     if not text.isascii() or not text.isdigit() or len(text) > 10:
-        raise _bad(CONTROLLER_EPOCH, f"{text!r:.100} is no epoch")
-    return _number(int(text), 0, _INT, CONTROLLER_EPOCH)
+        raise bad(CONTROLLER_EPOCH, f"{text!r:.100} is no epoch")
+    return bounded(int(text), 0, _INT, CONTROLLER_EPOCH)
 
 
 # ---------------------------------------------------------------- topics
@@ -203,7 +206,7 @@ class TopicNode:
         found = load(data, path)
         by_index = cls._rows(found.pop("partitions", None), path)
         if sorted(by_index) != list(range(len(by_index))) or not all(by_index.values()):
-            raise _bad(path, "its partitions are not 0, 1, 2, … with replicas each")
+            raise bad(path, "its partitions are not 0, 1, 2, … with replicas each")
         topic_id = found.pop("topic_id", None)
         found.pop("version", None)
         adding = cls._rows(found.pop("adding_replicas", None) or {}, path)
@@ -214,10 +217,10 @@ class TopicNode:
     @staticmethod
     def _rows(value: Any, path: str) -> dict[int, tuple[int, ...]]:
         if not isinstance(value, dict) or len(value) > MAX_PARTITIONS:
-            raise _bad(path, "it has no partitions")
+            raise bad(path, "it has no partitions")
         if not all(index.isascii() and index.isdigit() and len(index) <= 6 for index in value):
-            raise _bad(path, "a partition has no number")
-        return {int(index): _nodes(nodes, path) for index, nodes in value.items()}
+            raise bad(path, "a partition has no number")
+        return {int(index): node_ids(nodes, path) for index, nodes in value.items()}
 
     def data(self) -> bytes:
         rows = {str(index): list(nodes) for index, nodes in enumerate(self.replicas)}
@@ -243,10 +246,10 @@ class StateNode:
     def parse(cls, data: bytes | None, path: str) -> StateNode:
         found = load(data, path)
         found.pop("version", None)
-        leader = _number(found.pop("leader", None), -2, _INT, path)
-        leader_epoch = _number(found.pop("leader_epoch", None), 0, _INT, path)
-        term = _number(found.pop("controller_epoch", None), 0, _INT, path)
-        return cls(max(leader, -1), leader_epoch, _nodes(found.pop("isr", None), path), term, found)
+        leader = bounded(found.pop("leader", None), -2, _INT, path)
+        leader_epoch = bounded(found.pop("leader_epoch", None), 0, _INT, path)
+        term = bounded(found.pop("controller_epoch", None), 0, _INT, path)
+        return cls(max(leader, -1), leader_epoch, node_ids(found.pop("isr", None), path), term, found)
 
     def with_row(self, row: Sequence[Any], term: int) -> StateNode:
         """As a fact's row has it. A leader that asks for other in-sync replicas has recovered from an unclean
@@ -274,7 +277,7 @@ class StateNode:
 def parse_cluster_id(data: bytes | None) -> str:
     found = load(data, CLUSTER_ID).get("id")
     if not isinstance(found, str) or not found or len(found) > 255:
-        raise _bad(CLUSTER_ID, f"{found!r:.100} is no cluster id")
+        raise bad(CLUSTER_ID, f"{found!r:.100} is no cluster id")
     return found
 
 
@@ -288,8 +291,8 @@ def parse_producer_ids(data: bytes | None) -> int:
         return 0
     text = load(data, PRODUCER_IDS).get("block_end")
     if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 19:
-        raise _bad(PRODUCER_IDS, f"{text!r:.100} is no producer id")
-    return _number(int(text), 0, _LONG - 1, PRODUCER_IDS) + 1
+        raise bad(PRODUCER_IDS, f"{text!r:.100} is no producer id")
+    return bounded(int(text), 0, _LONG - 1, PRODUCER_IDS) + 1
 
 
 def producer_ids_data(node_id: int, first: int, end: int) -> bytes:
@@ -302,12 +305,12 @@ def parse_features(data: bytes | None) -> dict[str, int]:
     found = load(data, FEATURE)
     features = found.get("features")
     if not isinstance(features, dict) or len(features) > MAX_CONFIGS or found.get("status") not in (0, 1):
-        raise _bad(FEATURE, "it has no features")
+        raise bad(FEATURE, "it has no features")
     if found["status"] == 0:
         return {}
     levels: dict[str, int] = {}
     for name, level in features.items():
-        levels[name] = _number(level.get("max_version_level") if isinstance(level, dict) else None, 0, 32_767, FEATURE)
+        levels[name] = bounded(level.get("max_version_level") if isinstance(level, dict) else None, 0, 32_767, FEATURE)
     return levels
 
 
@@ -318,7 +321,7 @@ def features_data(levels: Mapping[str, int]) -> bytes:
 
 def parse_log_dir_event(data: bytes | None, path: str) -> int:
     """The broker of which a log directory failed."""
-    return _number(load(data, path).get("broker"), 0, _INT, path)
+    return bounded(load(data, path).get("broker"), 0, _INT, path)
 
 
 def log_dir_event_data(node_id: int) -> bytes:

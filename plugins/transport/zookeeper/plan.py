@@ -16,6 +16,7 @@ controller loads anew.
     producer_ids           the block of ids
     feature                /feature
     config of a topic      its node, and an entry in /config/changes
+    asked_…, None          the row goes from the node by which it was asked for; that of a move when the move is over
     all else               a fact of our own
 
 Operations go in stages: what is in a stage is sent when the stages before it are done.
@@ -31,6 +32,7 @@ from logkernel.attrs_lite import evolve, field, mutable
 from logkernel.contracts import MetadataChange
 from logkernel.errors import KafkaStorageError, PolicyViolation
 
+from .asked import KINDS, Asked
 from .entities import change_data, config_data
 from .layout import (
     CONFIG_CHANGES,
@@ -163,6 +165,7 @@ class Tree:
     """(kind, key) of the facts of our own."""
     kinds: set[str] = field(factory=set)
     """Of the facts of our own, those whose folder is there."""
+    asked: dict[str, Asked] = field(factory=lambda: {kind: Asked(kind) for kind in KINDS})
 
     # ------------------------------------------------------------ facts
 
@@ -210,13 +213,30 @@ class Tree:
                 first.append(self._producer_ids((change.value or {})["next"]))
             elif change.kind == "feature":
                 first.append(self._feature(change))
-            elif change.kind in ("config", "features_epoch"):
-                continue  # with its topic; the version of /feature
+            elif change.kind in ("config", "features_epoch") or change.kind in KINDS:
+                continue  # with its topic; the version of /feature; below
             elif change.kind in LAST:
                 last.extend(self.fact(change))
             else:
                 first.extend(self.fact(change))
+        last.extend(self._settle_asked(changes))
         return [stage for stage in (first, last) if stage]
+
+    def is_moving(self, key: str) -> bool:
+        """Whether replicas of partition topic:index are being added or removed."""
+        name, _, index = key.rpartition(":")
+        shadow = self.topics.get(name)
+        return shadow is not None and bool(shadow.node.adding.get(int(index)) or shadow.node.removing.get(int(index)))
+
+    def _settle_asked(self, changes: Sequence[MetadataChange]) -> Iterator[Operation]:
+        for kind, asked in self.asked.items():
+            answered = {change.key for change in changes if change.kind == kind}
+            if asked.settle(answered, self.is_moving):
+                if asked.rows:
+                    yield Set(asked.path, asked.data(), asked.version)
+                    asked.version += 1
+                else:
+                    yield Delete(asked.path, asked.version)
 
     def _topic(self, change: MetadataChange, configs: Mapping[str, MetadataChange]) -> Iterator[Operation]:
         name, value = change.key, change.value

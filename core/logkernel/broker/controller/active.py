@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
@@ -46,6 +47,8 @@ log = logging.getLogger("logkernel.controller")
 
 HEARD: Final = frozenset({"broker", "config", "acl", "scram", "quota", "log_dirs"})
 """Kinds that others than the controller commit."""
+ASKED: Final = frozenset({"asked_move", "asked_leader"})
+"""Kinds by which administrators ask the controller over the coordination."""
 
 
 class TermEvents(Protocol):
@@ -224,6 +227,9 @@ class ActiveController:
 
     def on_changes(self, changes: Sequence[MetadataChange]) -> bool:
         """Returns whether brokers may have come or gone: `check_brokers` then, when all was heard."""
+        asked = [change for change in changes if change.kind in ASKED]
+        if asked:
+            self._turn.call_soon(partial(self._take_up, asked))
         heard = [change for change in changes if change.kind in HEARD]
         if not heard:  # this controller committed it itself, and knows
             return False
@@ -235,6 +241,11 @@ class ActiveController:
                 self._orders.replicas_again(int(change.key))
                 self._sender.send_soon()
         return any(change.kind == "broker" for change in heard)
+
+    def _take_up(self, asked: Sequence[MetadataChange]) -> None:
+        """Do what administrators ask for over the coordination, and say there what came of it."""
+        self.reassignments.take_up([change for change in asked if change.kind == "asked_move"])
+        self._elections.prefer_as_asked([change for change in asked if change.kind == "asked_leader"])
 
     # ------------------------------------------------------------ commits.CommitEvents
 

@@ -126,6 +126,14 @@ class LeaderElections:
         if names:
             self._commits.attempt(elections.prefer(image, names, self._candidates(), self._offline))
 
+    def prefer_as_asked(self, asked: Sequence[MetadataChange]) -> None:
+        """Have the first replica of each partition lead, where it can, that these facts of kind "asked_leader" name."""
+        keys = [change.key.rpartition(":") for change in asked]
+        names = [(topic, int(index)) for topic, _, index in keys]
+        found = elections.prefer(self._orders.image, names, self._candidates(), self._offline)
+        found.changes.extend(MetadataChange(change.kind, change.key, None) for change in asked)
+        self._commits.attempt(found)
+
     def elect(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         """What an administrator asks for. Raises `NotController`, `KafkaError`."""
         from logkernel.controller import leaders

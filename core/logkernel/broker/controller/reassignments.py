@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from logkernel.broker.controller.commits import Commits
 from logkernel.broker.controller.live_brokers import LiveBrokers
+from logkernel.contracts import MetadataChange
 from logkernel.controller.orders import Orders
 
 if TYPE_CHECKING:
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
     )
+
+
+log = logging.getLogger("logkernel.controller")
 
 
 class Reassignments:
@@ -32,6 +37,15 @@ class Reassignments:
             reassignment.alter_reassignments(request, self._orders.image, self._brokers.eligible.keys())
         )
         return response
+
+    def take_up(self, asked: Sequence[MetadataChange]) -> None:
+        """Begin the moves that these facts of kind "asked_move" ask for."""
+        from logkernel.controller import reassignment
+
+        found = reassignment.take_up(self._orders.image, asked, self._brokers.eligible.keys())
+        for key, error in found.response:
+            log.warning("a reassignment that was asked for is refused: partition=%s error=%s", key, error)
+        self._commits.attempt(found)
 
     def finish(self, names: Sequence[tuple[str, int]]) -> None:
         """End the moves of these partitions whose new replicas are in sync by now."""
