@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import zookeepers
 from kazoo.client import KazooClient
+from served_over_zookeeper import TIMEOUT_MS, Served
 
 import logkernel
 from logkernel.admin import NewTopic
@@ -25,55 +26,6 @@ from logkernel.errors import KafkaError
 from logkernel.remote import RemoteLog
 
 pytestmark = pytest.mark.interop
-TIMEOUT_MS = 3_000
-SETTINGS = (
-    f"zookeeper.session.timeout.ms={TIMEOUT_MS}", "offsets.topic.num.partitions=2",
-    "controlled.shutdown.retry.backoff.ms=100",
-)  # fmt: skip
-
-
-class Served:
-    """Brokers of one cluster, by node id."""
-
-    def __init__(self, url: str, start_broker: Callable[..., Any], eventually: Callable[..., None]) -> None:
-        self.url = url
-        self._start = start_broker
-        self._eventually = eventually
-        self.brokers: dict[int, Any] = {}
-
-    def start_with(self, node: int, *arguments: str) -> None:
-        self.brokers[node] = self._start(*arguments)
-
-    def start(self, node: int, *arguments: str, data: Path | None = None) -> Any:
-        words = [word for setting in SETTINGS for word in ("--set", setting)]
-        made = self._start("--coordination", self.url, "--node-id", str(node), *words, *arguments, data=data)
-        self.brokers[node] = made
-        return made
-
-    def connect(self) -> RemoteLog:
-        return logkernel.connect(",".join(broker.bootstrap for broker in self.brokers.values()))
-
-    def until(self, holds: Callable[[], bool], what: str) -> None:
-        def tried() -> bool:
-            try:
-                return holds()
-            except (KafkaError, OSError):
-                return False
-
-        self._eventually(tried, 30, what)
-
-    def create(self, log: RemoteLog, name: str, partitions: int, replicas: int) -> None:
-        with log.admin() as admin:
-            self.until(lambda: len(admin.describe_cluster().brokers) == len(self.brokers), "all brokers are known")
-            admin.create_topics(NewTopic(name, partitions, replicas, {"min.insync.replicas": "1"}))
-        self.in_sync(log, name, replicas)
-
-    def in_sync(self, log: RemoteLog, name: str, count: int) -> None:
-        with log.admin() as admin:
-            self.until(
-                lambda: all(len(row.isr) == count for row in admin.describe_topics(name)[name].partitions),
-                f"{name} has {count} replicas in sync",
-            )
 
 
 @pytest.fixture

@@ -292,8 +292,8 @@ class Hearing:
             self._misled("others made or deleted topics")
 
     def _hear_asked(self, events: SessionEvents, kind: str) -> None:
-        tree = self.office.tree
-        if not self.office.term or tree is None:
+        tree = self.own_term.tree
+        if not self.own_term.number or tree is None:
             return
         asked = tree.asked[kind]
         is_there = self._zk.exists(asked.path, self._watches[kind]) is not None

@@ -135,10 +135,10 @@ def test_only_the_controller_watches_brokers_and_topics(world: World) -> None:
     one.announce(1, FACT)
     two.announce(2, FACT)
     heard.until(lambda: ("broker", "2") in heard.facts, "broker 2")
-    settle(2 * each + 4 + 2)
+    settle(2 * each + 6 + 2)
     for number in range(5):
         one.commit_as_controller([topic(f"t{number}", 10)], term)
-    settle(2 * each + 4 + 2)
+    settle(2 * each + 6 + 2)
 
 
 def test_the_controller_hears_of_a_broker_that_was_started_again(world: World) -> None:
@@ -227,6 +227,7 @@ def test_settings_that_a_kafka_gives_a_new_topic_are_heard(world: World) -> None
 
 def test_what_others_keep_of_a_user_stays(world: World) -> None:
     session = world.session()
+    Heard(session)  # makes the nodes
     theirs = {"version": 1, "config": {"SCRAM-SHA-512": "salt=x", "consumer_byte_rate": "5", "unheard": "of"}}
     world.other.create("/config/users/alice", json.dumps(theirs).encode())
     session.commit([MetadataChange("scram", "1:alice", SCRAM)])
@@ -446,7 +447,7 @@ def test_nodes_belong_to_the_brokers_user(world: World) -> None:
 
 
 def test_a_tree_that_was_made_has_what_kafka_makes(world: World) -> None:
-    world.session()
+    Heard(world.session())
     for path in ("/brokers/ids", "/brokers/seqid", "/config/ips", "/isr_change_notification", "/consumers"):
         assert world.other.get(path)[0] is None
     assert world.json("/feature") == {"features": {}, "version": 2, "status": 1}

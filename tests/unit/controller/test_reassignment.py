@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from logkernel.contracts import MetadataChange
 from logkernel.controller import reassignment
 from logkernel.controller.image import ClusterImage, Partition, Topic
 from logkernel.errors import (
@@ -117,3 +118,37 @@ def test_what_moves_is_listed() -> None:
     )  # fmt: skip
     named = ListPartitionReassignmentsRequest(topics=[ListPartitionReassignmentsTopics("t", [0, 7])])
     assert reassignment.list_reassignments(named, cluster).topics == []
+
+
+def move_asked(target: str, *, index: int = 0, topic: str = "t") -> MetadataChange:
+    return MetadataChange("asked_move", f"{topic}:{index}", {"replicas": list(nodes(target))})
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "after", "is_answered"),
+    [
+        (row("12", "12", 1, 0), "34", row("3412", "12", 1, 1, "34", "12"), False),
+        (row("12", "12", 1, 0), "21", row("21", "12", 1, 1), True),
+        (row("12", "12", 1, 0), "12", row("12", "12", 1, 0), True),
+        (row("3412", "12", 1, 1, "34", "12"), "34", row("3412", "12", 1, 1, "34", "12"), False),
+        (row("3412", "12", 1, 1, "34", "12"), "14", row("142", "12", 1, 2, "4", "2"), False),
+    ],
+)
+def test_a_move_that_was_asked_for_over_the_coordination_begins_once(
+    before: Partition, target: str, after: Partition, is_answered: bool
+) -> None:
+    now = image(before)
+    found = reassignment.take_up(now, [move_asked(target)], ALIVE)
+    assert found.response == []
+    now.apply_all(found.changes)
+    assert now.topics["t"].partitions[0] == after
+    assert (MetadataChange("asked_move", "t:0", None) in found.changes) is is_answered
+
+
+@pytest.mark.parametrize("wrong", [move_asked("15"), move_asked("1", index=7), move_asked("1", topic="none")])
+def test_a_move_that_was_asked_for_and_cannot_be_is_answered_and_hinders_no_other(wrong: MetadataChange) -> None:
+    found = reassignment.take_up(image(row("12", "12", 1, 0)), [wrong, move_asked("13")], ALIVE)
+    assert [key for key, _ in found.response] == [wrong.key]
+    assert [(change.kind, change.key) for change in found.changes] == [
+        ("asked_move", wrong.key), ("partition", "t:0"),
+    ]  # fmt: skip

@@ -12,9 +12,10 @@ import pytest
 
 from logkernel.contracts import MetadataChange
 from logkernel.errors import InvalidRequest
-from logkernel.plugins.transport.zookeeper import hearing, layout
+from logkernel.plugins.transport.zookeeper import asked, hearing, layout
 from logkernel.plugins.transport.zookeeper.connection import Connection, Node, Unanswered
 from logkernel.plugins.transport.zookeeper.hearing import Hearing, OwnTerm
+from logkernel.plugins.transport.zookeeper.plan import Tree
 
 BROKERS = layout.BROKER_IDS
 CHANGE = f"{layout.FACT_CHANGES}/change_0000000001"
@@ -152,3 +153,21 @@ def test_a_change_is_heard_again_when_what_it_tells_of_had_no_answer(world: Worl
     world.zk.unanswered.clear()
     world.hear()
     assert world.events.facts["quota", "x"] == {}
+
+
+def test_what_administrators_ask_for_by_nodes_is_told_to_the_controller_alone(world: World) -> None:
+    moves = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3]}]}
+    world.zk.nodes.update({asked.MOVES: layout.dump(moves), asked.LEADERS: b"x"})
+    world.hearing.begin()
+    world.hear()
+    assert ("asked_move", "t:0") not in world.events.facts, "the controller has read nothing in this term yet"
+    world.hearing.own_term.tree = Tree(1, 1)
+    world.hearing.queues_again()
+    world.hear()
+    assert world.events.facts["asked_move", "t:0"] == {"replicas": [2, 3]}
+    assert not world.zk.rings, "a node that is none of Kafka's is passed over"
+    world.events.facts.clear()
+    world.hearing.own_term.leave()
+    world.hearing.all_again()
+    world.hear()
+    assert ("asked_move", "t:0") not in world.events.facts
