@@ -4,14 +4,9 @@
     hear              on the broker's thread: looks at the connection, reads anew what watches told of, reports
     commits           on the broker's thread, each answer waited for, and for a bounded time
 
-| session is | when | what it does |
-|---|---|---|
-| alive | ZooKeeper answers | everything |
-| unsure | the connection was lost, a call had no answer, or the nodes are not as expected | refuses to commit |
-| ended | ZooKeeper says so, or there was no connection for two thirds of the session timeout | tells `lost` once |
-
-What is unsure comes back when ZooKeeper answers again: all that is watched is read anew first, and reported. An area
-that cannot be read is read again later, and only /controller is waited for.
+`session_state` tabulates when it is alive, unsure and ended; this drives it. What is unsure comes back when ZooKeeper
+answers again: all that is watched is read anew first, and reported. An area that cannot be read is read again later,
+and only /controller is waited for.
 
 Every broker watches /controller, /feature, and what tells of changed settings, rules and facts. The controller alone
 watches brokers, topics and the queue of deletions; where topics or the queue are not as it left them it is unsure for a
@@ -35,16 +30,12 @@ from .connection import Connection, Unanswered, failed
 from .hearing import Hearing, OwnTerm
 from .options import Options
 from .plan import Check, Create, Delete, Operation, Set, StaleTree, grouped
+from .session_state import SessionState, State
 
-ALIVE, UNSURE, ENDED = "alive", "unsure", "ended"
 FIRST_LOOK_S: Final = 0.02
 """Seconds that a serving broker waits for the connection of a new session, at each attempt."""
 STALE_MS: Final = 2_000
 """ZooKeeper ends a session at most this much later than its timeout."""
-AGAIN_S: Final = (0.0, 0.5, 2.0)
-"""Seconds before a controller that found a changed tree loads again: the first time, the second, and later."""
-CALM_S: Final = 30.0
-"""Seconds after which the next time counts as the first again."""
 SETTINGS_BY_CONTROLLER: Final = frozenset({"config", "acl", "scram", "quota", "cluster"})
 
 log = logging.getLogger("logkernel.zookeeper")
@@ -64,14 +55,9 @@ class ZooKeeperSession:
         self.stale_ms = options.session_timeout_ms + STALE_MS
         self._events: SessionEvents | None = None
         self._ring: Callable[[], object] | None = None
-        self._state = ALIVE
-        self._told = ALIVE
-        """The state that was reported last."""
+        self._state = SessionState()
         self._own_term = OwnTerm()
         self._node_id = -1
-        self._not_before_s = 0.0
-        self._wrong = 0
-        self._wrong_s = 0.0
         self._is_probing = False
         self.zk = zk or Connection(options)
         self.zk.ring = self._ring_up
@@ -119,21 +105,23 @@ class ZooKeeperSession:
 
     def _check(self) -> None:
         """Raises `KafkaStorageError` where nothing can be asked of ZooKeeper."""
-        if self._state == ALIVE and (self.zk.drops != self._drops or not self.zk.is_up):
-            self._doubt()
-        if self._state == ENDED or self.zk.is_lost:
+        self._look()
+        if self._is(State.ENDED) or self.zk.is_lost:
             raise KafkaStorageError("the session with ZooKeeper is over; begin a new one")
-        if self._state == UNSURE:
+        if self._is(State.UNSURE):
             raise KafkaStorageError("the connection to ZooKeeper is lost; try again when it is back")
 
-    def _doubt(self, wait_s: float = 0.0) -> None:
-        """Be unsure; come back after `wait_s` at the earliest."""
-        if self._state == ALIVE:
-            self._state = UNSURE
+    def _is(self, state: State) -> bool:
+        return self._state.state is state
+
+    def _look(self) -> None:
+        """Be unsure where the connection was lost."""
+        if self._is(State.ALIVE) and (self.zk.drops != self._drops or not self.zk.is_up):
+            self._doubt()
+
+    def _doubt(self) -> None:
+        self._state.doubt(time.monotonic())
         self._own_term.tree = None
-        self._not_before_s = time.monotonic() + wait_s
-        if wait_s:
-            self.zk.ring_in(wait_s)
         self._ring_up()
 
     def _unanswered(self) -> None:
@@ -149,15 +137,15 @@ class ZooKeeperSession:
 
     def _misled(self, why: object) -> None:
         """The tree was changed by another process: load again, after a back-off."""
-        now = time.monotonic()
-        self._wrong = 0 if now - self._wrong_s > CALM_S else self._wrong + 1
-        self._wrong_s = now
-        wait_s = AGAIN_S[min(self._wrong, len(AGAIN_S) - 1)]
         log.warning("ZooKeeper's nodes were changed by another process; they are read again: why=%s", why)
-        self._doubt(wait_s)
+        wait_s = self._state.misled(time.monotonic())
+        self._own_term.tree = None
+        if wait_s:
+            self.zk.ring_in(wait_s)
+        self._ring_up()
 
     def _end(self) -> None:
-        self._state = ENDED
+        self._state.end()
         self._own_term.leave()
         self.zk.close()
 
@@ -222,9 +210,9 @@ class ZooKeeperSession:
 
     def close(self, *, for_good: bool = True) -> None:
         """The session ends at once, as one does that says goodbye."""
-        if self._state != ENDED:
+        if not self._is(State.ENDED):
             self._end()
-        self._told = ENDED
+        self._state.mute()
         self._events = None
         if for_good and self._next is not None:
             self._next.close()
@@ -305,7 +293,7 @@ class ZooKeeperSession:
     def resign(self) -> None:
         term = self._own_term.number
         self._own_term.leave()
-        if term and self._state == ALIVE:
+        if term and self._is(State.ALIVE):
             lead = Check(layout.CONTROLLER_EPOCH, self._own_term.epoch_version)
             try:
                 self.zk.multi([lead, Delete(layout.CONTROLLER)])
@@ -408,46 +396,40 @@ class ZooKeeperSession:
 
     def _hear(self, events: SessionEvents) -> bool:
         """Whether `hear` may have more to report."""
-        if self._told == ENDED:
+        if self._state.is_told_over:
             return False
-        if self._state != ENDED and (self.zk.is_lost or self.zk.is_overdue):
+        if not self._is(State.ENDED) and (self.zk.is_lost or self.zk.is_overdue):
             self._end()
-        if self._state == ENDED:
-            self._told = ENDED
-            events.on_session("lost")
-            return False
-        if self._state == ALIVE and (self.zk.drops != self._drops or not self.zk.is_up):
-            self._doubt()
-        if self._state == UNSURE and self._told == ALIVE:
-            self._told = UNSURE
-            events.on_session("unsure")
-        if self._state == UNSURE and not self._may_come_back():
+        self._look()
+        report = self._state.report()
+        if report is not None:
+            events.on_session(report)
+        if self._is(State.ENDED) or (self._is(State.UNSURE) and not self._may_come_back()):
             return False
         return self._catch_up(events)
 
     def _may_come_back(self) -> bool:
-        if not self.zk.is_up or self._is_probing or time.monotonic() < self._not_before_s:
+        if self._is_probing or not self._may_stay():
             return False
         self._drops = self.zk.drops
         self._hearing.all_again()
         return True
 
     def _catch_up(self, events: SessionEvents) -> bool:
-        """Read the areas whose watches fired."""
-        drops, was_unsure = self.zk.drops, self._state == UNSURE
+        """Read what watches told of."""
+        drops, was_unsure = self.zk.drops, self._is(State.UNSURE)
         try:
             self._hearing.hear(events)
         except Unanswered:
             self._unanswered()
             return True
-        if self._state == UNSURE and not was_unsure:
+        if self._is(State.UNSURE) and not was_unsure:
             return True
         heard = not self._hearing.is_rung and self._hearing.knows_controller
-        if was_unsure and heard and drops == self.zk.drops and self._may_stay():
-            self._state = self._told = ALIVE
-            events.on_session("back")
+        if was_unsure and self._is(State.UNSURE) and heard and drops == self.zk.drops and self._may_stay():
+            events.on_session(self._state.trust())
             return True
         return self._hearing.is_rung
 
     def _may_stay(self) -> bool:
-        return self.zk.is_up and time.monotonic() >= self._not_before_s
+        return self.zk.is_up and self._state.may_be_trusted(time.monotonic())
