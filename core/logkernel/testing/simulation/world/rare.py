@@ -24,8 +24,8 @@ from logkernel.errors import (
 )
 from logkernel.requests.data import FetchResponse
 
-ENOUGH: Final = 100
-"""Seeds of which each state has to be seen; the rarest is seen about ten times in them."""
+ENOUGH: Final = 70
+"""Seeds of which each state has to be seen; the rarest is seen about seven times in them."""
 RARE: Final = (
     # brokers and the coordination
     "bounced", "controller died", "session lost", "answer to a commit lost", "power cut within an operation",
