@@ -8,8 +8,8 @@
     TAGGED_FIELDS    uvarint count | (uvarint tag | uvarint size | bytes)*
 
 All integers are big-endian. Nothing that a peer counts is believed: a length must fit into the bytes
-that are there, and all arrays of a message together may hold one element for each `ELEMENT_BYTES` of
-its bytes, or `FEW_ELEMENTS` where that is more.
+that are there, and all arrays of a message together may hold `FEW_ELEMENTS` elements; in an order of a
+controller and in an answer that was asked for, one for each `ELEMENT_BYTES` where that is more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from logkernel.contracts import Buffer
 from logkernel.vocabulary import NO_ID, FileSlice
 
 FEW_ELEMENTS: Final = 1 << 20
-"""Elements of all arrays that any message may hold; one costs memory that its bytes on the wire do not show."""
+"""Elements of all arrays of a client's request; one costs memory that its bytes on the wire do not show."""
 ELEMENT_BYTES: Final = 4
 """Of a broker's id. An order that tells of 150,000 partitions with three replicas each holds a million of them."""
 
@@ -36,7 +36,6 @@ I16: Final = Struct(">h")
 I32: Final = Struct(">i")
 I64: Final = Struct(">q")
 
-_MANY_BYTES: Final = FEW_ELEMENTS * ELEMENT_BYTES
 _i8, _i16, _i32, _i64 = I8.unpack_from, I16.unpack_from, I32.unpack_from, I64.unpack_from
 
 
@@ -67,11 +66,16 @@ class Cursor:
 
     __slots__ = ("data", "elements_left", "end", "pos")
 
-    def __init__(self, data: Buffer, pos: int = 0) -> None:
+    def __init__(self, data: Buffer, pos: int = 0, most_elements: int = FEW_ELEMENTS) -> None:
         self.data = memoryview(data)
         self.pos = pos
         self.end = len(data)
-        self.elements_left = FEW_ELEMENTS if self.end < _MANY_BYTES else self.end // ELEMENT_BYTES
+        self.elements_left = most_elements
+
+    @classmethod
+    def of_trusted(cls, data: Buffer) -> Cursor:
+        """Of a message from a controller, or from a broker that was asked: its elements are bound by its size alone."""
+        return cls(data, 0, max(FEW_ELEMENTS, len(data) // ELEMENT_BYTES))
 
     def i8(self) -> int:
         pos = self.pos

@@ -6,20 +6,23 @@ import struct
 
 import pytest
 
+from logkernel.plugins.transport.tcp import registry
+from logkernel.plugins.transport.tcp.api import OrderApi
 from logkernel.plugins.transport.tcp.wire import ELEMENT_BYTES, FEW_ELEMENTS, Cursor, WireError
 
 PARTITIONS, REPLICAS = 200_000, 3
 
 
-def counted(count: int, size: int) -> Cursor:
+def counted(count: int, size: int, *, trusted: bool = False) -> Cursor:
     """A message that begins with an array of `count` elements, and has `size` bytes after it."""
-    return Cursor(struct.pack(">i", count) + bytes(size))
+    data = struct.pack(">i", count) + bytes(size)
+    return Cursor.of_trusted(data) if trusted else Cursor(data)
 
 
 def test_an_order_that_tells_of_many_partitions_is_read() -> None:
     """Of each: its row, its replicas and those in sync."""
     counts = (PARTITIONS, PARTITIONS * REPLICAS, PARTITIONS * REPLICAS)
-    cursor = Cursor(struct.pack(">3i", *counts) + bytes(PARTITIONS * (24 + 2 * 4 * REPLICAS)))
+    cursor = Cursor.of_trusted(struct.pack(">3i", *counts) + bytes(PARTITIONS * (24 + 2 * 4 * REPLICAS)))
     assert tuple(cursor.count(False) for _ in counts) == counts
     assert sum(counts) > FEW_ELEMENTS
 
@@ -29,8 +32,20 @@ def test_a_small_message_may_hold_elements_of_a_single_byte() -> None:
 
 
 @pytest.mark.parametrize("size", [FEW_ELEMENTS + 1, ELEMENT_BYTES * 2 * FEW_ELEMENTS])
-def test_more_elements_than_the_bytes_of_a_message_allow_are_refused(size: int) -> None:
+def test_an_order_holds_no_more_elements_than_its_bytes_allow(size: int) -> None:
     most = max(FEW_ELEMENTS, (size + 4) // ELEMENT_BYTES)
-    assert counted(most, size).count(False) == most
+    assert counted(most, size, trusted=True).count(False) == most
     with pytest.raises(WireError, match=f"an array of {most + 1} elements in {size} bytes"):
-        counted(most + 1, size).count(False)
+        counted(most + 1, size, trusted=True).count(False)
+
+
+def test_the_request_of_a_client_may_hold_a_million_however_large_it_is() -> None:
+    size = ELEMENT_BYTES * 2 * FEW_ELEMENTS
+    assert counted(FEW_ELEMENTS, size).count(False) == FEW_ELEMENTS
+    with pytest.raises(WireError, match=f"an array of {FEW_ELEMENTS + 1} elements in {size} bytes"):
+        counted(FEW_ELEMENTS + 1, size).count(False)
+
+
+@pytest.mark.parametrize(("key", "order"), [(3, False), (4, True), (5, True), (6, True)])
+def test_orders_alone_are_read_as_a_controllers(key: int, order: bool) -> None:
+    assert isinstance(registry.load(key), OrderApi) is order

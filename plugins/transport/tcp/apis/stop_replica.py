@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..api import Api
+from ..api import OrderApi
 
 
-class StopReplica(Api):
-    """Read and written by the generic codec."""
+class StopReplica(OrderApi):
+    """Its elements are bound by its size."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..api import Api
+from ..api import OrderApi
 
 
-class UpdateMetadata(Api):
-    """Read and written by the generic codec."""
+class UpdateMetadata(OrderApi):
+    """Its elements are bound by its size."""
