@@ -101,6 +101,7 @@ class AsyncAdmin(AdminBase):
     list_partition_reassignments = _Awaited(placement.list_partition_reassignments)
 
     describe_cluster = _Awaited(cluster.describe_cluster)
+    describe_metadata = _Awaited(cluster.describe_metadata)
     describe_features = _Awaited(cluster.describe_features)
     update_features = _Awaited(cluster.update_features)
     describe_quorum = _Awaited(cluster.describe_quorum)
