@@ -22,6 +22,7 @@ from logkernel.controller.image import (
     partition_change,
     registration_change,
 )
+from logkernel.errors import UnknownTopicId
 from logkernel.requests.replication import (
     UpdateMetadataBroker,
     UpdateMetadataPartitionState,
@@ -66,6 +67,8 @@ class ReceivedMetadata:
         self._follow = follow
         self._offline: dict[tuple[str, int], tuple[int, ...]] = {}
         self._learned: dict[UUID, str] = {}
+        self._learned_ids: dict[str, UUID] = {}
+        """`_learned` by name: the latest of each."""
         self._found: set[UUID] = set()
         """Topics that existed when the broker started, and that no UpdateMetadata named yet."""
         self._gone: dict[UUID, None] = {}
@@ -94,9 +97,29 @@ class ReceivedMetadata:
         self._found.update(topics)
 
     def learn(self, topic: str, topic_id: UUID) -> None:
-        """Note the id of a topic from a LeaderAndIsr: its followers fetch by id, maybe before the UpdateMetadata."""
-        if topic_id not in self._image.names:
-            self._learned[topic_id] = topic
+        """Note the id of a topic from a LeaderAndIsr: its followers fetch by id, maybe before the UpdateMetadata.
+
+        An earlier topic of that name does not exist any more: its deletion was not told to a broker that was away
+        meanwhile. Raises `UnknownTopicId` if the topic itself was deleted: the order came late.
+        """
+        if topic_id in self._gone:
+            raise UnknownTopicId(f"{topic} with id {topic_id} was deleted")
+        known = self._image.topics.get(topic)
+        if self._learned_ids.get(topic, topic_id) != topic_id:
+            self._unlearn(topic)
+        if known is not None and known.id == topic_id:
+            return
+        if known is not None and NO_ID not in (topic_id, known.id):
+            effects = Effects()
+            self._delete(known, effects)
+            self._follow(effects)
+        self._learned[topic_id] = topic
+        self._learned_ids[topic] = topic_id
+
+    def _unlearn(self, topic: str) -> None:
+        topic_id = self._learned_ids.pop(topic, None)
+        if topic_id is not None:
+            self._learned.pop(topic_id, None)
 
     def take(self, request: UpdateMetadataRequest) -> Effects:
         """Fold `request` and carry out what follows. Partitions that it does not name are unchanged, as are those of
@@ -106,7 +129,8 @@ class ReceivedMetadata:
         for state in request.topic_states:
             if state.topic_id in self._gone:
                 continue
-            self._learned.pop(state.topic_id, None)
+            if not _is_deletion(state) or self._learned_ids.get(state.topic_name) == state.topic_id:
+                self._unlearn(state.topic_name)
             known = self._image.topics.get(state.topic_name)
             is_same = known is not None and known.id == state.topic_id
             if _is_deletion(state):

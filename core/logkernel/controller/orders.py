@@ -23,7 +23,7 @@ do not need it.
 |---|---|
 | 0, STALE_CONTROLLER_EPOCH, FENCED_LEADER_EPOCH (the broker has this leader epoch, or a later one) | confirmed |
 | KAFKA_STORAGE_ERROR | confirmed; the replica is offline until its broker restarts, or says that it has it |
-| INCONSISTENT_TOPIC_ID (it has a log of an earlier topic of that name) | 4 for that log, then 5 again |
+| INCONSISTENT_TOPIC_ID (it has a log of an earlier topic of that name) | 4 for that log, then 5 again, once |
 | anything else | sent again after `REFUSED_MS` |
 
 `offline_replicas` names replicas in offline directories; which brokers are down follows from the list of live brokers.
@@ -129,6 +129,8 @@ class _Backlog:
     changed: dict[str, set[int]] = field(factory=dict)
     stopping: set[Name] = field(factory=set)
     """All of `quiet` and `stops`, be they waiting, in flight or deferred; these get no LeaderAndIsr before."""
+    inconsistent: set[Name] = field(factory=set)
+    """Partitions of which it had a log of an earlier topic, and was told to delete it."""
     under_way: _Payload | None = None
     not_before_ms: int = 0
     """Monotonic ms before which nothing is sent."""
@@ -155,11 +157,15 @@ class _Backlog:
 
     def order(self, name: Name, *, is_new: bool) -> None:
         self.orders[name] = is_new or self.orders.get(name, False)
+        self._undefer(name)
+
+    def _undefer(self, name: Name) -> None:
         if self.deferred is not None:
             self.deferred.ordered.pop(name, None)
 
     def stop(self, name: Name, leader_epoch: int) -> None:
         self.orders.pop(name, None)
+        self._undefer(name)
         self.stops[name] = leader_epoch
         self.stopping.add(name)
 
@@ -172,7 +178,10 @@ class _Backlog:
     def delete(self, topic: Topic, held: Iterable[int]) -> None:
         self.changed.pop(topic.name, None)
         for index in range(len(topic.partitions)):
-            self.orders.pop((topic.name, index), None)
+            name = (topic.name, index)
+            self.orders.pop(name, None)
+            self._undefer(name)
+            self.inconsistent.discard(name)
         self.forget[topic.id] = topic
         for index in held:
             name = (topic.name, index)
@@ -574,10 +583,13 @@ class Orders:
     def _ordered(
         self, node: int, backlog: _Backlog, name: Name, is_new: bool, code: int, answered: Answered, refused: _Payload
     ) -> None:
-        if code == InconsistentTopicId.code:
+        if code == InconsistentTopicId.code and name not in backlog.inconsistent:
+            backlog.inconsistent.add(name)
             backlog.stop(name, BEING_DELETED)
             backlog.order(name, is_new=is_new)
-        elif not self._is_confirmed(name, code, answered):
+            return
+        backlog.inconsistent.discard(name)
+        if not self._is_confirmed(name, code, answered):
             refused.ordered[name] = is_new
         elif code == KafkaStorageError.code:
             self.offline.setdefault(name, set()).add(node)

@@ -14,7 +14,9 @@ from logkernel.broker.governance.access import ClusterAccess
 from logkernel.cluster.network import REPLICATION, ProcessNetwork
 from logkernel.cluster.store import SharedStore
 from logkernel.contracts import RequestContext
-from logkernel.errors import FencedLeaderEpoch
+from logkernel.controller.image import BrokerRegistration, ClusterImage, Partition, Topic, registration_change
+from logkernel.controller.orders import Orders
+from logkernel.errors import FencedLeaderEpoch, InconsistentTopicId, UnknownTopicId
 from logkernel.kernel import Kernel
 from logkernel.requests.replication import (
     LeaderAndIsrPartitionState,
@@ -52,13 +54,17 @@ class Commanded:
         self.epochs = (store.term, store.brokers[1][1])
 
     def order(self, request: type[Any], *topics: Any) -> Any:
+        controller_epoch, broker_epoch = self.epochs
+        return self.answer(
+            request(
+                controller_id=1, controller_epoch=controller_epoch, broker_epoch=broker_epoch, topic_states=list(topics)
+            )
+        )
+
+    def answer(self, request: Any) -> Any:
         answers: list[Any] = []
         context = RequestContext(listener=REPLICATION, internal=True, commands=True)
-        controller_epoch, broker_epoch = self.epochs
-        sent = request(
-            controller_id=1, controller_epoch=controller_epoch, broker_epoch=broker_epoch, topic_states=list(topics)
-        )
-        self.broker.submit(sent, context, answers.append)
+        self.broker.submit(request, context, answers.append)
         (answer,) = answers
         assert answer.error_code == 0
         return answer
@@ -107,12 +113,49 @@ def test_a_late_deletion_leaves_the_log_of_a_later_topic(told: bool, one: Comman
     assert NAME not in one.broker.logs.directories.logs
 
 
-def test_a_log_of_an_earlier_topic_is_deleted_though_a_later_one_of_its_name_exists(one: Commanded) -> None:
+@pytest.mark.parametrize("told", [False, True])
+def test_a_broker_that_missed_a_deletion_gives_its_log_up_for_the_later_topic(told: bool, one: Commanded) -> None:
+    assert one.lead(EARLIER) == 0
+    if told:
+        one.tell(EARLIER)
+    assert one.lead(LATER) == InconsistentTopicId.code
+    assert "t" not in one.broker.metadata.image.topics
+    assert one.stop(delete=True) == 0
+    assert one.lead(LATER) == 0
+    assert one.stop(delete=True) == FencedLeaderEpoch.code
+    assert one.topic_id == LATER
+    one.tell(LATER)
+    assert one.broker.metadata.image.topics["t"].id == LATER
+
+
+def test_a_late_order_to_lead_makes_no_log_of_a_topic_that_was_deleted(one: Commanded) -> None:
     assert one.lead(EARLIER) == 0
     one.tell(EARLIER)
-    one.tell(LATER)
+    one.tell(EARLIER, DELETED)
     assert one.stop(delete=True) == 0
+    assert one.lead(EARLIER) == UnknownTopicId.code
     assert NAME not in one.broker.logs.directories.logs
+    assert one.lead(LATER) == 0
+    assert one.lead(EARLIER) == UnknownTopicId.code
+    assert one.stop(delete=True) == FencedLeaderEpoch.code
+    assert one.topic_id == LATER
+
+
+def test_a_new_controller_comes_to_rest_with_a_broker_that_missed_a_deletion(one: Commanded) -> None:
+    assert one.lead(EARLIER) == 0
+    one.tell(EARLIER)
+    controller_epoch, broker_epoch = one.epochs
+    image = ClusterImage.of([Topic("t", LATER, [Partition((1,), (1,), 1)]).change()])
+    orders = Orders(1, controller_epoch, image)
+    orders.fold([registration_change(BrokerRegistration(1, {"REPLICATION": ("h", 1)}))])
+    orders.broker_came(1, broker_epoch)
+    for _ in range(6):
+        request = orders.next_request(1, 0)
+        if request is not None:
+            orders.on_answer(1, request, one.answer(request), 0)
+    assert orders.is_idle
+    assert one.topic_id == LATER
+    assert one.broker.metadata.image.topics["t"].id == LATER
 
 
 def test_a_late_update_overwrites_no_newer_one(one: Commanded) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.controller.effects import Effects, LeaderChange
 from logkernel.controller.image import ClusterImage
+from logkernel.errors import UnknownTopicId
 from logkernel.requests.replication import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
@@ -73,6 +76,23 @@ def test_a_topic_made_again_under_its_name_is_another() -> None:
     assert (again.deleted, again.created) == ([("t", ONE)], ["t"])
     assert received.take(update("t", ONE, row(0, -2))) == Effects()
     assert received.topic_name(OTHER) == "t"
+
+
+def test_an_order_to_lead_a_later_topic_supersedes_what_was_known_of_an_earlier_one() -> None:
+    received = Received()
+    received.learn("t", ONE)
+    received.learn("t", OTHER)
+    assert (received.is_alive("t", ONE), received.is_alive("t", OTHER)) == (False, True)
+    received.take(update("t", UUID(int=3), row(0)))
+    assert not received.is_alive("t", OTHER)
+    received.learn("t", ONE)
+    assert (received.followed[-1].deleted, received.is_alive("t", ONE)) == ([("t", UUID(int=3))], True)
+    received.take(update("t", OTHER, row(0, -2)))
+    assert received.is_alive("t", ONE)
+    received.take(update("t", ONE, row(0, -2)))
+    assert not received.is_alive("t", ONE)
+    with pytest.raises(UnknownTopicId):
+        received.learn("t", ONE)
 
 
 def test_a_topic_is_internal_by_its_name() -> None:

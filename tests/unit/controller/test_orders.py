@@ -343,6 +343,40 @@ def test_a_log_of_an_earlier_topic_is_deleted_before_the_new_one_is_made() -> No
     ]  # fmt: skip
 
 
+def test_a_log_of_an_earlier_topic_that_stays_is_deleted_again_later_and_holds_nothing_up() -> None:
+    cluster = Cluster(topic("t", OTHER, row("1")), nodes=(1,))
+    cluster.deliver(1)
+    for expected in (LeaderAndIsrRequest, StopReplicaRequest, LeaderAndIsrRequest):
+        request = cluster.orders.next_request(1, cluster.now)
+        assert isinstance(request, expected)
+        stays = isinstance(request, LeaderAndIsrRequest)
+        response = answer_of(request, InconsistentTopicId.code) if stays else StopReplicaResponse()
+        answered = cluster.orders.on_answer(1, request, response, cluster.now)
+    assert answered.refused == [(("t", 0), InconsistentTopicId.code)]
+    cluster.deliver(1)
+    assert kinds(cluster.seen(1))[-1] == "UpdateMetadata"
+    assert cluster.orders.ready(cluster.now) == []
+    cluster.followers[1].logs["t", 0] = ONE
+    cluster.now += REFUSED_MS
+    cluster.run()
+    cluster.check()
+    assert kinds(cluster.seen(1)) == ["LeaderAndIsr", "StopReplica", "LeaderAndIsr"]
+
+
+def test_what_was_refused_is_not_told_again_where_the_topic_or_the_replica_went_meanwhile() -> None:
+    cluster = Cluster(topic("t", ONE, row("12")), topic("u", OTHER, row("12")))
+    cluster.deliver(1)
+    request = cluster.orders.next_request(1, cluster.now)
+    assert request is not None
+    cluster.orders.on_answer(1, request, answer_of(request, UnknownServerError.code), cluster.now)
+    cluster.orders.fold([MetadataChange("topic", "t", None), partition_change("u", 0, row("23", "2", 2, 1, 1))])
+    cluster.now += REFUSED_MS
+    cluster.seen(1)
+    cluster.run()
+    cluster.check()
+    assert "LeaderAndIsr" not in kinds(cluster.seen(1))
+
+
 def test_a_replica_that_is_taken_away_goes_and_may_come_back() -> None:
     cluster = Cluster(topic("t", ONE, row("12")))
     cluster.run()

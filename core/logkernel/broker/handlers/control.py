@@ -15,7 +15,7 @@ from __future__ import annotations
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.received_metadata import BEING_DELETED, ReceivedMetadata
 from logkernel.contracts import Answer, RequestContext
-from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, KafkaError
+from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, KafkaError, UnknownTopicId
 from logkernel.requests.replication import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
@@ -67,10 +67,16 @@ def leader_and_isr(ctx: HandlerContext, request: LeaderAndIsrRequest, context: R
         return
     response = LeaderAndIsrResponse()
     for state in request.topic_states:
-        received.learn(state.topic_name, state.topic_id)
-        settings = ctx.metadata.topic_settings(state.topic_name)
         rows = LeaderAndIsrTopicError(state.topic_id)
         response.topics.append(rows)
+        try:
+            received.learn(state.topic_name, state.topic_id)
+        except UnknownTopicId as error:
+            rows.partition_errors += [
+                LeaderAndIsrPartitionError(row.partition_index, error.code) for row in state.partition_states
+            ]
+            continue
+        settings = ctx.metadata.topic_settings(state.topic_name)
         for row in state.partition_states:
             name = TopicPartition(state.topic_name, row.partition_index)
             code = ctx.replicas.take(name, state.topic_id, row, settings)
@@ -98,7 +104,8 @@ def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: Requ
 
 def _is_alive(ctx: HandlerContext, received: ReceivedMetadata, name: TopicPartition) -> bool:
     """Whether what lies here is of a topic that exists. The order to delete it was meant for an earlier topic of that
-    name then, and outlived its connection: a controller says first that a topic is deleted, and the order has no id."""
+    name then, and outlived its connection: the order has no id, and a controller says first that a topic is deleted, by
+    UpdateMetadata, or by LeaderAndIsr for a later one, which is answered INCONSISTENT_TOPIC_ID."""
     found = ctx.logs.directories.logs.get(name)
     return found is not None and found.topic_id is not None and received.is_alive(name.topic, found.topic_id)
 
