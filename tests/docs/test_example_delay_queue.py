@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 
+import logkernel
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
+from logkernel.broker.service_host import registry
 from logkernel.broker.service_host.registry import LOAD_ALL_AFTER_MS
 from logkernel.broker.timers import Clock
 from logkernel.contracts import RequestContext
@@ -153,3 +156,24 @@ def test_a_topic_that_is_not_there_yet_is_tried_again(queue: Queue, caplog: pyte
     queue.wait(5_000)
     offsets: Callable[[str, int], Any] = queue.broker.cluster.offsets
     assert offsets("later", 0)[2] == 1
+
+
+def test_in_a_cluster_it_is_loaded_where_its_topic_is_led(on_path: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deleted topic is told to shards that were not loaded yet; each broker once waited for those of the others."""
+    monkeypatch.setattr(registry, "LOAD_ALL_AFTER_MS", 1_000)
+    with logkernel.open_cluster(brokers=3) as cluster:
+        cluster.create_topic("early", assignment={0: [1, 2, 3]})
+        cluster.delete_topic("early")  # before the service's own topic is there
+        with cluster.admin() as admin:
+            while "__acme_delay_queue" not in admin.list_topics(internal=True):
+                time.sleep(0.02)
+        leader = cluster.wait_for_leader("__acme_delay_queue", 0)
+        cluster.create_topic("delayed", assignment={0: [leader]}, config={"compression.type": "uncompressed"})
+        cluster.create_topic("mails", assignment={0: [leader]})
+        cluster.create_topic("gone", assignment={0: [1, 2, 3]})
+        cluster.delete_topic("gone")
+        with cluster.producer(acks="all", compression_type="none") as producer:
+            headers = [("deliver-to", b"mails"), ("delay-ms", b"1")]
+            producer.send("delayed", b"late", headers=headers).result(30)
+        with cluster.consumer("mails", auto_offset_reset="earliest") as consumer:
+            assert [record.value for record in consumer.poll(30)] == [b"late"]

@@ -51,7 +51,12 @@ class ServiceRegistry:
 
     def load_later(self) -> None:
         """Load the shards that no request touches, some time after the start."""
-        self._lent.runtime.after(LOAD_ALL_AFTER_MS, self._load)
+        self._lent.runtime.after(LOAD_ALL_AFTER_MS, self._begin)
+
+    def _begin(self) -> None:
+        for shards in self._sets:
+            shards.create_topic()
+        self._load()
 
     def _load(self) -> None:
         runtime = self._lent.runtime

@@ -25,7 +25,7 @@ from logkernel.broker.service_host.guard import ServiceFailed
 from logkernel.broker.service_host.lent import Lent
 from logkernel.broker.timers import Timer
 from logkernel.contracts import ServiceTopic
-from logkernel.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator
+from logkernel.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, KafkaError, NotCoordinator
 
 if TYPE_CHECKING:
     from logkernel.broker.service_host.loading import Loading
@@ -35,6 +35,8 @@ log = logging.getLogger("logkernel.services")
 
 READ_AGAIN_MS = 60_000
 """A log that could not be read is tried again after so long, if no request does it before."""
+CREATE_AGAIN_MS = 1_000
+"""In a cluster: the topic of a service that answers no requests is asked for again after so long, until it is there."""
 
 
 class ShardSet:
@@ -107,12 +109,14 @@ class ShardSet:
     def load_next(self) -> bool:
         """Load a shard that has a log and that nobody asked for so far; False where there is none.
 
-        A service that answers no requests begins with an empty log. A log that could not be read is left for later.
+        A service that answers no requests begins with an empty log; in a cluster as in `create_topic`. A log that could
+        not be read is left for later.
         """
         for host in self.hosts:
+            begins_empty = not (self._is_led or host.declared.requests)
             for number in range(host.shard_count):
                 is_absent = not (self._is_loaded(number) or number in self._unread or number in self._loading)
-                if is_absent and (host.replica(number) is not None or not host.declared.requests):
+                if is_absent and (begins_empty or host.replica(number) is not None):
                     with contextlib.suppress(NotCoordinator, CoordinatorLoadInProgress):
                         self.get(host, number)
                     return True
@@ -141,6 +145,22 @@ class ShardSet:
         if shard is None:
             raise CoordinatorLoadInProgress(f"service {host.declared.name}: shard {number} is being loaded")
         return shard
+
+    def create_topic(self) -> None:
+        """Have the topic created if it is of a service that answers no requests: nothing else leads to it in a cluster.
+        Its shards are loaded where it is led then."""
+        topic = self._topic
+        if topic is None or not self._is_led or all(host.declared.requests for host in self.hosts):
+            return
+        if self._lent.cluster.partition_count(topic.name) is not None:
+            return
+        try:
+            self._lent.governance.create_internal(topic.name)
+        except CoordinatorNotAvailable:
+            pass  # the controller was asked, or there are too few brokers for its replicas as yet
+        except KafkaError as error:
+            log.warning("topic of a service not created: topic=%s error=%s", topic.name, error)
+        self._lent.runtime.after(CREATE_AGAIN_MS, self.create_topic)
 
     def leads(self, number: int) -> None:
         """The leadership of a partition came."""
