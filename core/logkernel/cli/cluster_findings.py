@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from logkernel.cli.partition_health import OFFLINE, UNDER_MIN_ISR, Ends, followers, state_of
 from logkernel.client.admin.topics import PartitionDescription, TopicDescription
@@ -19,6 +19,8 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 SEVERITIES: Final = (ERROR, WARNING, NOTE)
 SHOWN: Final = 3
 """How many partitions or topics a finding names."""
+EACH: Final = "{each}"
+"""Where a finding names them."""
 
 
 @frozen
@@ -66,14 +68,21 @@ class Facts:
 
 @frozen
 class Finding:
-    """`passing`: an election or the like may explain it; only what is found twice counts."""
+    """`passing`: an election or the like may explain it; only what is found again counts."""
 
     severity: str
     kind: str
     about: str
-    what: str
+    says: str
+    """With `EACH` where it names several."""
     remedy: str
     passing: bool = False
+    each: Mapping[str, str] = field(factory=dict)
+    """Partition, topic or broker → how it is named. What passes of one must not count as found again of another."""
+
+    @property
+    def what(self) -> str:
+        return self.says.replace(EACH, _some(self.each.values()))
 
     def row(self) -> dict[str, str]:
         names = ("severity", "kind", "about", "what", "remedy")
@@ -93,9 +102,19 @@ def find(facts: Facts, max_lag: int) -> list[Finding]:
 
 
 def lasting(before: Iterable[Finding], now: Iterable[Finding]) -> list[Finding]:
-    """Those of now that may not pass, or were there before."""
-    known = {(row.kind, row.about) for row in before}
-    return [row for row in now if not row.passing or (row.kind, row.about) in known]
+    """Those of now that may not pass, or were there before; of those that name several, what was named before."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for row in before:
+        known.setdefault((row.kind, row.about), set()).update(row.each)
+    found = []
+    for row in now:
+        named = known.get((row.kind, row.about))
+        each = {name: text for name, text in row.each.items() if named is not None and name in named}
+        if not row.passing:
+            found.append(row)
+        elif named is not None and (each or not row.each):
+            found.append(evolve(row, each=each))
+    return found
 
 
 def _newest(first: View, views: Iterable[View]) -> dict[str, TopicDescription]:
@@ -126,6 +145,10 @@ def _some(names: Iterable[object]) -> str:
     words = [str(name) for name in names]
     rest = len(words) - SHOWN
     return ", ".join(words[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _by_name(names: Iterable[object]) -> dict[str, str]:
+    return {str(name): str(name) for name in names}
 
 
 def _ids(nodes: Iterable[int]) -> str:
@@ -183,80 +206,83 @@ def _views(facts: Facts, measure: View) -> Iterator[Finding]:
         yield from _differences(node, view, measure)
 
 
-def _behind(node: int, what: str, kind: str = "metadata-behind") -> Finding:
+def _behind(node: int, says: str, each: Mapping[str, str], kind: str = "metadata-behind") -> Finding:
     return Finding(
-        WARNING, kind, f"broker {node}", what,
+        WARNING, kind, f"broker {node}", says,
         "the controller tells brokers of changes: see its log, and that it reaches this broker's inter-broker listener;"
-        " a restart of this broker has it told everything", passing=True,
+        " a restart of this broker has it told everything", passing=True, each=each,
     )  # fmt: skip
 
 
 def _members(node: int, view: View, measure: View) -> Iterator[Finding]:
     if missing := set(measure.brokers) - set(view.brokers):
-        yield _behind(node, f"does not know of broker {_ids(missing)}", "broker-unknown")
+        yield _behind(node, f"does not know of broker {EACH}", _by_name(sorted(missing)), "broker-unknown")
     if gone := set(view.brokers) - set(measure.brokers):
-        yield _behind(node, f"takes broker {_ids(gone)} for alive, which is not registered", "broker-gone")
+        says = f"takes broker {EACH} for alive, which is not registered"
+        yield _behind(node, says, _by_name(sorted(gone)), "broker-gone")
     for other in sorted(set(view.brokers) & set(measure.brokers)):
         wrong = set(view.brokers[other]) - set(measure.brokers[other])
         if wrong:
             yield Finding(
                 WARNING, "endpoint-differs", f"broker {node}",
-                f"says that broker {other} is at {_some(wrong)}, and it is registered at"
+                f"says that broker {EACH} is at {_some(wrong)}, and it is registered at"
                 f" {_some(measure.brokers[other])}",
                 "check advertised.listeners; clients that ask this broker are sent to the wrong address", passing=True,
+                each=_by_name([other]),
             )  # fmt: skip
 
 
 def _topics(node: int, view: View, measure: View) -> Iterator[Finding]:
     if missing := sorted(set(measure.topics) - set(view.topics)):
-        yield _behind(node, f"does not know of {_some(missing)}", "topic-unknown")
+        yield _behind(node, f"does not know of {EACH}", _by_name(missing), "topic-unknown")
     if gone := sorted(set(view.topics) - set(measure.topics)):
-        yield _behind(node, f"knows of {_some(gone)}, which does not exist", "topic-gone")
+        yield _behind(node, f"knows of {EACH}, which does not exist", _by_name(gone), "topic-gone")
     for name in sorted(set(view.topics) & set(measure.topics)):
         mine, theirs = view.topics[name].id, measure.topics[name].id
         if mine.int and theirs.int and mine != theirs:
             yield Finding(
-                ERROR, "topic-id", f"broker {node}", f"says that {name} has the id {mine}, and it is {theirs}",
+                ERROR, "topic-id", f"broker {node}", f"says that {EACH} has the id {mine}, and it is {theirs}",
                 "the topic was deleted and created again, and this broker was not told; restart it", passing=True,
+                each=_by_name([name]),
             )  # fmt: skip
 
 
 def _differences(node: int, view: View, measure: View) -> Iterator[Finding]:
     """Partitions of which a broker says something else; by what is the worst in each."""
     told = dict(_rows(view))
-    older: list[str] = []
-    newer: list[str] = []
-    wrong: list[str] = []
-    for name, row in _rows(measure):
-        mine = told.get(name)
+    older: dict[str, str] = {}
+    newer: dict[str, str] = {}
+    wrong: dict[str, str] = {}
+    for partition, row in _rows(measure):
+        mine, name = told.get(partition), str(partition)
         if mine is None or row.leader_epoch < 0:
             continue
         if mine.leader_epoch != row.leader_epoch:
             kind = older if mine.leader_epoch < row.leader_epoch else newer
-            kind.append(f"{name} (leader epoch {mine.leader_epoch}, and it is {row.leader_epoch})")
+            kind[name] = f"{name} (leader epoch {mine.leader_epoch}, and it is {row.leader_epoch})"
         elif mine.leader != row.leader and mine.leader >= 0:
-            wrong.append(f"{name} (leader {mine.leader}, and it is {row.leader}, both in epoch {row.leader_epoch})")
+            wrong[name] = f"{name} (leader {mine.leader}, and it is {row.leader}, both in epoch {row.leader_epoch})"
         elif mine.leader != row.leader:
-            older.append(f"{name} (no leader, and it is {row.leader})")
+            older[name] = f"{name} (no leader, and it is {row.leader})"
         else:
             for what, one, other in (
                 ("replicas", mine.replicas, row.replicas), ("in sync", mine.isr, row.isr),
             ):  # fmt: skip
                 if set(one) != set(other):
-                    older.append(f"{name} ({what} {_ids(one)}, and it is {_ids(other)})")
+                    older[name] = f"{name} ({what} {_ids(one)}, and it is {_ids(other)})"
                     break
     if older:
-        yield _behind(node, f"has older metadata of {_some(older)}")
+        yield _behind(node, f"has older metadata of {EACH}", older)
     if newer:
         yield Finding(
-            ERROR, "metadata-ahead", f"broker {node}", f"has newer metadata than the cluster keeps of {_some(newer)}",
+            ERROR, "metadata-ahead", f"broker {node}", f"has newer metadata than the cluster keeps of {EACH}",
             "was the coordination restored from an old copy? Stop all brokers before anything is written",
-            passing=True,
+            passing=True, each=newer,
         )  # fmt: skip
     if wrong:
         yield Finding(
-            ERROR, "leader-differs", f"broker {node}", f"names another leader of {_some(wrong)}",
-            "two controllers may have ordered; restart this broker, and compare again", passing=True,
+            ERROR, "leader-differs", f"broker {node}", f"names another leader of {EACH}",
+            "two controllers may have ordered; restart this broker, and compare again", passing=True, each=wrong,
         )  # fmt: skip
 
 

@@ -227,3 +227,25 @@ def test_what_may_pass_counts_if_it_was_seen_before() -> None:
     assert lasting(behind, behind) == behind
     other = [evolve(behind[0], about="broker 3")]
     assert lasting(other, behind) == []
+
+
+def ahead(*partitions: int) -> list[Finding]:
+    """What is found where broker 2 has these partitions in a newer epoch."""
+    mine = topics(*(row(index, epoch=6 if index in partitions else 5) for index in range(3)))
+    return find(facts(view(topics(*map(row, range(3)))), view(mine)), MAX_LAG)
+
+
+def test_another_partition_ahead_in_each_look_is_a_rolling_restart() -> None:
+    """It was told as a coordination that was restored from an old copy."""
+    assert lasting(lasting(ahead(0), ahead(1)), ahead(2)) == []
+    (stays,) = lasting(lasting(ahead(0, 1), ahead(1)), ahead(1, 2))
+    assert "keeps of orders-1 (leader epoch 6, and it is 5)" in stays.what
+    assert "orders-2" not in stays.what
+
+
+def test_another_broker_that_is_not_known_in_each_look_may_pass() -> None:
+    def unknown(node: int) -> list[Finding]:
+        return find(facts(second=view(brokers={each: at for each, at in ADDRESSES.items() if each != node})), MAX_LAG)
+
+    assert lasting(unknown(1), unknown(3)) == []
+    assert lasting(unknown(3), unknown(3)) == unknown(3)
