@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -147,7 +148,18 @@ def test_a_file_asks_for_faults(faults: Faults, tmp_path: Path) -> None:
         ("- close: true\n- error: NOT_LEADER_OR_FOLOWER", "fault 2: .*did you mean NOT_LEADER_OR_FOLLOWER"),
         ("- {close: true, stall: true}", "must have one of"),
         ("- close", "must have one of"),
-        ("- delay: soon", "fault 1: "),
+        ("- delay: soon", "fault 1: a delay of 'soon' ms"),
+        ("- stall: true\n- delay: true", "fault 2: a delay of True ms is none; pass a whole number"),
+        ("- error: 5", "fault 1: there is no error 5; use Kafka's names"),
+        ("- error: true", "fault 1: there is no error True; use Kafka's names"),
+        ("- cut_answer: half", "fault 1: part='half'.* pass a number"),
+        ("- close: false", "fault 1: close: False asks for nothing; write close: true"),
+        ("- {close: true, times: two}", "fault 1: times='two': pass a whole number"),
+        ("- {close: true, skip: true}", "fault 1: skip=True: pass a whole number"),
+        ("- {close: true, probability: often}", "fault 1: probability='often': pass a number"),
+        ("- {close: true, partition: '1'}", "fault 1: partition='1' fits nothing; pass a number"),
+        ("- {close: true, api: 0}", "fault 1: api=0 fits nothing; pass Kafka's name"),
+        ("- {close: true, 1: 2}", "fault 1: there is no condition 1"),
         ("close: true", "a list of mappings"),
         ("- {", "cannot be read as YAML"),
     ],
@@ -157,9 +169,24 @@ def test_a_file_with_a_mistake_adds_nothing(faults: Faults, tmp_path: Path, text
     path.write_text(text)
     with pytest.raises(ConfigError, match=rf"faults\.yaml: .*{said}"):
         faults.load(path)
-    assert faults.active == []
+    assert (faults.active, faults.made) == ([], [])
     with pytest.raises(ConfigError, match="cannot be read"):
         faults.load(tmp_path / "none.yaml")
+
+
+def test_a_list_with_a_mistake_is_never_active_and_shifts_no_seed() -> None:
+    """The first of them was added, struck, and was removed; what it was counted as shifted the seeds of later ones."""
+    ran: list[object] = []
+
+    def run(work: Callable[[], object]) -> object:
+        ran.append(work)
+        return work()
+
+    faults, other = Faults(7, ["Produce"], run), Faults(7, ["Produce"], run)
+    with pytest.raises(ConfigError, match="fault 2: a delay of -1 ms"):
+        faults.load([{"close": True}, {"delay": -1}])
+    assert (ran, faults.made) == ([], [])
+    assert faults.close(probability=0.5).random.random() == other.close(probability=0.5).random.random()
 
 
 def test_errors_have_kafkas_names() -> None:

@@ -33,6 +33,15 @@ ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER = "error", "delay", "stall",
 KINDS: Final = (ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER)
 ERRORS: Final = {re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).upper(): kind for kind in BY_CODE.values()}
 """Kafka's name of an error → its class."""
+COUNTS: Final = ("times", "skip", "probability")
+CONDITIONS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
+    "api": ((str,), "Kafka's name, e.g. Produce"),
+    "client_id": ((str, re.Pattern), "a text or a compiled pattern"),
+    "topic": ((str,), "a name"),
+    "partition": ((int,), "a number"),
+}
+"""Of a condition: what it takes, and how that is told."""
+HALF: Final = 0.5
 
 
 @frozen
@@ -111,7 +120,7 @@ class Fault:
 
 
 def _given(conditions: Conditions) -> Iterator[tuple[str, object]]:
-    for name in ("api", "client_id", "topic", "partition"):
+    for name in CONDITIONS:
         yield name, getattr(conditions, name)
 
 
@@ -133,37 +142,33 @@ class Faults:
 
     def error(self, error: str | type[KafkaError], **conditions: Any) -> Fault:
         """Answer with an error: Kafka's name, e.g. "NOT_LEADER_OR_FOLLOWER", or a class of `logkernel.errors`."""
-        return self._add(ERROR, conditions, error=_error(error))
+        return self._add(self._checked(ERROR, error, conditions))
 
     def delay(self, ms: int, **conditions: Any) -> Fault:
         """Carry requests out `ms` later, by the broker's clock: `clock.advance` shortens the wait."""
-        if not isinstance(ms, int) or ms <= 0:
-            raise ConfigError(f"a delay of {ms!r} ms is none; pass a whole number above 0")
-        return self._add(DELAY, conditions, wait_ms=ms)
+        return self._add(self._checked(DELAY, ms, conditions))
 
     def stall(self, **conditions: Any) -> Fault:
         """Carry requests out only when this is removed."""
-        return self._add(STALL, conditions)
+        return self._add(self._checked(STALL, True, conditions))
 
     def close(self, **conditions: Any) -> Fault:
         """Close the connection instead of carrying the request out."""
-        return self._add(CLOSE, conditions)
+        return self._add(self._checked(CLOSE, True, conditions))
 
     def lose_answer(self, **conditions: Any) -> Fault:
         """Carry requests out, and close the connection instead of answering."""
-        return self._add(LOSE_ANSWER, conditions)
+        return self._add(self._checked(LOSE_ANSWER, True, conditions))
 
-    def cut_answer(self, part: float = 0.5, **conditions: Any) -> Fault:
+    def cut_answer(self, part: float = HALF, **conditions: Any) -> Fault:
         """Carry requests out, send that part of the answer's bytes, and close the connection."""
-        if not isinstance(part, float) or not 0 < part < 1:
-            raise ConfigError(f"part={part}: an answer is cut between its ends; pass a number between 0 and 1")
-        return self._add(CUT_ANSWER, conditions, part=part)
+        return self._add(self._checked(CUT_ANSWER, part, conditions))
 
     def load(self, given: str | PathLike[str] | Iterable[Mapping[str, Any]]) -> list[Fault]:
         """Ask for several: a YAML file with a list of mappings, or such mappings. Each has the name of a call above
         with its argument (true where there is none), and conditions. Raises `ConfigError` before any is added."""
         rows, where = (_read(given), f"{given}: ") if isinstance(given, (str, PathLike)) else (list(given), "")
-        calls = []
+        found: list[dict[str, Any]] = []
         for number, row in enumerate(rows, 1):
             kinds = [kind for kind in KINDS if kind in row] if isinstance(row, Mapping) else []
             if len(kinds) != 1:
@@ -172,34 +177,33 @@ class Faults:
                     " close: true, with conditions beside it"
                 )
             (kind,) = kinds
-            conditions = {name: value for name, value in row.items() if name != kind}
-            arguments = () if kind in (STALL, CLOSE, LOSE_ANSWER) or row[kind] is True else (row[kind],)
-            calls.append((number, kind, arguments, conditions))
-        found: list[Fault] = []
-        for number, kind, arguments, conditions in calls:
+            argument = HALF if kind == CUT_ANSWER and row[kind] is True else row[kind]
             try:
-                found.append(getattr(self, kind)(*arguments, **conditions))
-            except (ConfigError, TypeError) as error:
-                for fault in found:
-                    fault.remove()
+                found.append(self._checked(kind, argument, {name: row[name] for name in row if name != kind}))
+            except ConfigError as error:
                 raise ConfigError(f"{where}fault {number}: {error}") from None
-        return found
+        return [self._add(fields) for fields in found]
 
-    def _add(self, kind: str, conditions: dict[str, Any], **more: Any) -> Fault:
-        counts = {name: conditions.pop(name) for name in ("times", "skip", "probability") if name in conditions}
-        fits = self._conditions(conditions)
-        if not 0 < counts.get("probability", 1) <= 1:
-            raise ConfigError(f"probability={counts['probability']}: pass a number above 0, up to 1")
-        fault = Fault(kind, fits, Random(f"{self.seed} {len(self.made)}"), self, **counts, **more)
+    def _checked(self, kind: str, given: Any, conditions: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a fault that is asked for. Raises `ConfigError`."""
+        counts: dict[str, Any] = {name: conditions.pop(name) for name in COUNTS if name in conditions}
+        for name, value in counts.items():
+            _check_count(name, value)
+        return {"kind": kind, "conditions": self._conditions(conditions), **counts, **_argument(kind, given)}
+
+    def _add(self, fields: dict[str, Any]) -> Fault:
+        fault = Fault(random=Random(f"{self.seed} {len(self.made)}"), faults=self, **fields)
         self.made.append(fault)
         self._run(lambda: self._active.append(fault))
         return fault
 
     def _conditions(self, given: dict[str, Any]) -> Conditions:
-        known = ("api", "client_id", "topic", "partition")
-        for name in given:
-            if name not in known:
-                raise ConfigError(f"there is no condition {name!r}; there are {', '.join(known)}")
+        for name, value in given.items():
+            if name not in CONDITIONS:
+                raise ConfigError(f"there is no condition {name!r}; there are {', '.join(CONDITIONS)}")
+            kinds, wanted = CONDITIONS[name]
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise ConfigError(f"{name}={value!r} fits nothing; pass {wanted}")
         api = given.get("api")
         if api is not None and api not in self._apis:
             near = nearest(api, self._apis)
@@ -259,8 +263,41 @@ def _read(path: str | PathLike[str]) -> list[Any]:
     return rows
 
 
-def _error(given: str | type[KafkaError]) -> KafkaError:
-    kind = ERRORS.get(given.upper()) if isinstance(given, str) else given
+def _check_count(name: str, value: Any) -> None:
+    if name == "probability":
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= 1:
+            raise ConfigError(f"probability={value!r}: pass a number above 0, up to 1")
+    elif not (name == "times" and value is None) and (not _is_whole(value) or value < 0):
+        raise ConfigError(f"{name}={value!r}: pass a whole number from 0 on")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _argument(kind: str, given: Any) -> dict[str, Any]:
+    """What the argument of a fault says, as fields of it. Raises `ConfigError`."""
+    if kind == ERROR:
+        return {"error": _error(given)}
+    if kind == DELAY:
+        if not _is_whole(given) or given <= 0:
+            raise ConfigError(f"a delay of {given!r} ms is none; pass a whole number above 0")
+        return {"wait_ms": given}
+    if kind == CUT_ANSWER:
+        if not isinstance(given, float) or not 0 < given < 1:
+            raise ConfigError(f"part={given!r}: an answer is cut between its ends; pass a number between 0 and 1")
+        return {"part": given}
+    if given is not True:
+        raise ConfigError(f"{kind}: {given!r} asks for nothing; write {kind}: true, or leave it out")
+    return {}
+
+
+def _error(given: Any) -> KafkaError:
+    kind: type[KafkaError] | None = None
+    if isinstance(given, str):
+        kind = ERRORS.get(given.upper())
+    elif isinstance(given, type) and issubclass(given, KafkaError):
+        kind = given
     if kind is None:
         near = nearest(str(given), ERRORS)
         hint = f"did you mean {near}?" if near else "use Kafka's names, e.g. NOT_LEADER_OR_FOLLOWER"
