@@ -317,10 +317,15 @@ class DataDirectory:
 
     def lower_high_watermark(self, name: TopicPartition, end: int) -> None:
         """A log ends, or is about to end, at `end`: keep no watermark above it, durably. Else what is appended there
-        would count as committed after a crash. Raises `OSError`."""
-        if self._mark(name) > end:
+        would count as committed after a crash. Raises `OSError`, with the old one kept: the file has it still."""
+        before = self._mark(name)
+        if before > end:
             self.high_watermarks[name] = end
-            self.write_high_watermarks({})
+            try:
+                self.write_high_watermarks({})
+            except OSError:
+                self.high_watermarks[name] = before
+                raise
 
     def begin_clean_offsets(self) -> CheckpointWrite:
         """Of the logs that were rewritten once."""
@@ -366,6 +371,7 @@ class DataDirectory:
             (RECOVERY_POINTS, self.write_recovery_points),
             (LOG_STARTS, self.write_log_starts),
             (CLEAN_OFFSETS, self.write_clean_offsets),
+            (HIGH_WATERMARKS, lambda: self.write_high_watermarks({})),
         ):
             if name in self.noted.get(file, ()):
                 write()

@@ -13,7 +13,7 @@ from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
 from logkernel.storage.checkpoints import parse_offsets
 from logkernel.storage.directories import REMOVED_AT_CLOSE, LogDirectories, Needs
-from logkernel.storage.directory import DataDirectory
+from logkernel.storage.directory import CutNotBegun, DataDirectory
 from logkernel.storage.disk import RealDisk
 from logkernel.storage.file_deleter import PORTION, FileDeleter
 from logkernel.storage.names import DELETE_DIR
@@ -503,3 +503,41 @@ def test_a_watermark_falls_with_a_cut_before_anything_else(needs, how):
     append(dirs.logs[T0], 10)
     dirs.abandon()
     assert start((disk.crash(), "/top"), needs).high_watermark(T0) == 15
+
+
+@pytest.mark.parametrize("how", ["cut", "restarted"])
+def test_a_watermark_that_could_not_be_lowered_is_lowered_by_the_next_try(needs, how):
+    """The cut that was put off left the file's watermark above the log, and what came there counted as committed."""
+    disk = SimulatedDisk()
+    dirs = start((disk, "/top"), needs)
+    log = dirs.create(T0, TOPIC_ID, 1000)
+    append(log, 20)
+    log.flush()
+    dirs.write_high_watermarks({T0: 18})
+
+    def cut():
+        if how == "cut":
+            dirs.truncate(T0, 15)
+        else:
+            dirs.truncate_fully_and_start_at(T0, 15, 1000)
+
+    disk.fail_at(disk.operations + 1, errno.ENOSPC)
+    with pytest.raises(CutNotBegun):
+        cut()
+    assert dirs.high_watermark(T0) == marks_of(disk)[T0] == 18
+    cut()
+    assert dirs.high_watermark(T0) == marks_of(disk)[T0] == 15
+
+
+def test_a_new_log_has_no_watermark_of_a_deleted_one_of_its_name(needs):
+    """World seed 50217: after a crash it stood within the first batch of the new topic."""
+    disk = SimulatedDisk()
+    dirs = start((disk, "/top"), needs)
+    append(dirs.create(T0, TOPIC_ID, 1000), 2)
+    dirs.write_high_watermarks({T0: 2})
+    dirs.delete(T0)
+    log = dirs.create(T0, UUID(int=98), 2000)
+    append(log, 3)
+    log.flush()
+    dirs.abandon()
+    assert start((disk.crash(), "/top"), needs).high_watermark(T0) == 0
