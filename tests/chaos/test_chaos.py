@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_what_a_run_makes_is_gone_when_it_is_killed(tmp_path: Path) -> None:
         ]
 
     while left():  # a moment, until the kernel has ended them; pytest's timeout bounds it
-        continue
+        time.sleep(0.01)
     assert list(disk.iterdir()) == []
 
 

@@ -91,8 +91,8 @@ class LeaderReplica(Replica):
         self._proposed_ms = 0
         """When the proposal under way was made last, monotonic."""
         self.end_news: News | None = News() if leader.sync is not None else None
-        """Told when a follower may find something else than before: records to fetch, another watermark or log start.
-        None while nobody follows."""
+        """Told when a follower's fetch is to be looked at again: for records, another log start or leadership. A
+        watermark alone is nothing to answer (`handlers.replica_fetch`). None while nobody follows."""
         self._codec_for = runtime.kernel.codec_for
         self.leader = leader
         self._expiry: Timer | None = None
