@@ -19,7 +19,7 @@ from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
 from logkernel.errors import KafkaStorageError
 from logkernel.storage.directories import LogDirectories, Needs
-from logkernel.storage.directory import PASSING, CheckpointWrite, DataDirectory
+from logkernel.storage.directory import PASSING, CheckpointWrite, CutNotBegun, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
@@ -67,7 +67,8 @@ class LogManager:
         self._all_loaded = False
         self._deleting_files = False
         self.without_room: set[TopicPartition] = set()
-        """Partitions whose log could not be made for lack of room, or of file handles; read-only."""
+        """Partitions whose log could not be made, or given its topic's id, for lack of room or of file handles;
+        read-only."""
         configured = runtime.config.get("log.dirs") or ()
         self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in configured]
         if not self.paths:
@@ -173,22 +174,21 @@ class LogManager:
 
         A controller says whether the partition `is_new`. Where nobody says so, one is that is asked for after
         `all_loaded`. A log whose topic's id a crash took may be of an earlier topic of that name: without
-        `takes_unnamed` it begins anew. Nothing in it was ever synced, or its id would have been, too.
+        `takes_unnamed` it begins anew, unless it may have been synced. It is had once its id is in its folder, so that
+        nothing is synced without.
         """
+        self.without_room.discard(name)
         found = self.directories.logs.get(name)
         if found is not None:
             if found.topic_id is None and found.failure is None:
-                if not takes_unnamed:
-                    self._empty(name, found)
-                self.directories.note_topic(name, topic_id)
-            return found if found.failure is None else None
+                self._name(name, found, topic_id, takes_unnamed)
+            return found if found.failure is None and name not in self.without_room else None
         is_new = self._all_loaded if is_new is None else is_new
         lost = not is_new and self.directories.offline()  # made in an earlier life: it may lie there
         if name in self.directories.unreadable or lost:
             return None
         if not is_new:
             log.warning("no directory has the log, which is made anew: partition=%s", name)
-        self.without_room.discard(name)
         try:
             return self.directories.create(name, topic_id, self._runtime.clock.wall_ms())
         except KafkaStorageError as error:
@@ -200,12 +200,29 @@ class LogManager:
                 log.error("log not made, the partition is offline until a restart: partition=%s error=%s", name, error)
             return None
 
-    def _empty(self, name: TopicPartition, found: Log) -> None:
-        log.warning("log of an unknown topic begins anew: partition=%s end=%d", name, found.end_offset)
+    def _name(self, name: TopicPartition, found: Log, topic_id: UUID, takes_unnamed: bool) -> None:
+        """Give a log of an unknown topic its id, and empty it where it is not to be taken as it is."""
         try:
-            self.restart(name, 0)
+            if not takes_unnamed and found.end_offset and not self.directories.may_be_synced(name):
+                log.warning("log of an unknown topic begins anew: partition=%s end=%d", name, found.end_offset)
+                self.restart(name, 0)
+        except CutNotBegun as error:
+            self._not_named(name, error)
+            return
         except OSError as error:
             self.fail_directory_of(name, error)
+            return
+        try:
+            found.take_topic(topic_id)
+        except OSError as error:
+            self._not_named(name, error)
+
+    def _not_named(self, name: TopicPartition, error: OSError) -> None:
+        if error.errno not in PASSING:
+            self.fail_directory_of(name, error)
+            return
+        self.without_room.add(name)
+        log.error("log not had yet, there is no room for its topic's id: partition=%s error=%s", name, error)
 
     def producers_of(self, name: TopicPartition) -> ProducerStates:
         """What its log says of the producers of a partition that was obtained."""

@@ -261,13 +261,14 @@ class LogDirectories:
         )
 
     def create(self, name: TopicPartition, topic_id: UUID | None, wall_ms: int) -> Log:
-        """A new log in the online directory with the fewest; the one that is there already, if any.
+        """A new log in the online directory with the fewest that has room; the one that is there already, if any.
 
         Nothing is synced: the folder becomes durable with the log's first flush. Raises `KafkaStorageError`
         where no directory can take it.
         """
         if name in self.logs:
             return self.logs[name]
+        full: list[tuple[DataDirectory, OSError]] = []
         for directory in sorted(self.online(), key=lambda each: len(each.logs)):
             try:
                 if self.left.get(name) is directory:
@@ -276,22 +277,37 @@ class LogDirectories:
                 directory.forget(name)  # durably, before there is anything that an old offset could be taken for
                 made = self._log(directory, name, wall_ms, clean=False, topic_id=topic_id)
             except OSError as error:
-                if error.errno in PASSING:
+                if error.errno in FULL:
+                    full.append((directory, error))
+                elif error.errno in PASSING:  # file handles are lacking everywhere
                     raise KafkaStorageError(f"{name}: {error}") from error
-                directory.fail(error)
+                else:
+                    directory.fail(error)
                 continue
+            for begun, _ in full:
+                self._drop_begun(begun, name)
             self.logs[name] = directory.logs[name] = made
             return made
+        if full:
+            cause = full[0][1]
+            raise KafkaStorageError(f"{name}: {cause}") from cause
         raise KafkaStorageError(f"{name}: no data directory is online")
 
-    def note_topic(self, name: TopicPartition, topic_id: UUID) -> None:
-        """A crash took the id of its topic from a log's folder: note it again, or a later topic of that name would take
-        the log for its own. Where the disk has no room, the next order does."""
+    def _drop_begun(self, directory: DataDirectory, name: TopicPartition) -> None:
+        """Let what was begun in a full directory go: the log lies in another one."""
         try:
-            self.logs[name].take_topic(topic_id)
+            if self._disk.exists(f"{directory.path}/{name}"):
+                directory.drop(str(name), name)
         except OSError as error:
+            self.left[name] = directory
             if error.errno not in PASSING:
-                self.directory_of(name).fail(error)
+                directory.fail(error)
+
+    def may_be_synced(self, name: TopicPartition) -> bool:
+        """Whether the log that an earlier life left, or a part of it, may have been synced. Without a recovery point
+        and a clean end nothing was, unless with its topic's id. Raises `KeyError`."""
+        directory = self.directory_of(name)
+        return directory.clean or directory.recovery_points.get(name, 0) > 0
 
     def directory_of(self, name: TopicPartition) -> DataDirectory:
         """Return the directory of a log. Raises `KeyError`."""

@@ -236,6 +236,48 @@ def test_a_log_that_lost_its_topics_id_is_taken_for_ones_own_by_a_leader_alone(
     assert replica.log.topic_id == UUID(int=8)
 
 
+@pytest.mark.parametrize("how", ["clean", "recovery point"])
+def test_a_log_without_its_topics_id_that_was_synced_is_kept(how: str, pair: Pair) -> None:
+    """A follower threw it away, though its leader may have counted it as in sync."""
+    one, two = pair
+    one.produce(b"x", acks=1)
+    catch_up(two, one)
+    if how == "clean":
+        two.broker.logs.close(two.replicas.watermarks())
+    else:
+        two.followed.log.flush()
+        two.broker.logs.directories.write_recovery_points()
+        two.disk.forget_locks()
+    two.disk.remove(f"/data/{NAME}/partition.metadata")
+    two.boot()
+    assert two.order(1, 1) == 0
+    assert two.followed.log.end_offset == 1
+    assert two.disk.exists(f"/data/{NAME}/partition.metadata")
+
+
+@pytest.mark.parametrize(("leader", "kept"), [(1, 0), (2, 1)], ids=["it follows", "it leads"])
+@pytest.mark.parametrize("path", ["/data/", "partition.metadata"])
+def test_a_log_whose_topics_id_finds_no_room_is_had_when_it_does(leader: int, kept: int, path: str, pair: Pair) -> None:
+    """All partitions of its directory were offline until a restart; or it was served, and synced, without its id."""
+    one, two = pair
+    one.produce(b"x", acks=1)
+    catch_up(two, one)
+    two.disk.remove(f"/data/{NAME}/partition.metadata")
+    two.disk.forget_locks()
+    two.boot()
+    writes = ("write", "write_atomic", "append", "create", "mkdir")
+    two.disk.fault = lambda kind, where: errno.ENOSPC if kind in writes and path in where else None
+    assert two.order(leader, 1) == KafkaStorageError.code
+    assert two.broker.logs.directories.offline() == []
+    assert two.replicas.is_offline(*NAME)
+    assert two.broker.logs.without_room == {NAME}
+    two.disk.fault = None
+    assert two.order(leader, 1) == 0
+    assert two.replicas.held(NAME).log.end_offset == kept
+    assert two.disk.exists(f"/data/{NAME}/partition.metadata")
+    assert two.broker.logs.without_room == set()
+
+
 def test_a_leader_whose_codec_cannot_be_had_keeps_batches_as_they_came(
     make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -541,3 +541,27 @@ def test_a_new_log_has_no_watermark_of_a_deleted_one_of_its_name(needs):
     log.flush()
     dirs.abandon()
     assert start((disk.crash(), "/top"), needs).high_watermark(T0) == 0
+
+
+def test_a_new_log_goes_where_there_is_room(needs):
+    """The first directory was full, and the log was made nowhere."""
+    disk = SimulatedDisk()
+    dirs = start((disk, "/top"), needs, names=("a", "b"))
+    disk.fault = lambda kind, path: errno.ENOSPC if path.startswith("/top/a/t-0/") else None
+    log = dirs.create(T0, TOPIC_ID, 1000)
+    assert log.folder == "/top/b/t-0"
+    assert not disk.exists("/top/a/t-0"), "what was begun there"
+    assert len(dirs.online()) == 2
+
+
+def test_a_new_log_for_which_no_directory_has_room_says_so(needs):
+    disk = SimulatedDisk()
+    dirs = start((disk, "/top"), needs, names=("a", "b"))
+    disk.fault = lambda kind, path: errno.ENOSPC if "/t-0" in path else None
+    with pytest.raises(KafkaStorageError) as caught:
+        dirs.create(T0, TOPIC_ID, 1000)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert caught.value.__cause__.errno == errno.ENOSPC
+    assert len(dirs.online()) == 2
+    disk.fault = None
+    assert dirs.create(T0, TOPIC_ID, 1000).end_offset == 0
