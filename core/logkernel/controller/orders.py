@@ -592,8 +592,10 @@ class Orders:
         if not self._is_confirmed(name, code, answered):
             refused.ordered[name] = is_new
         elif code == KafkaStorageError.code:
-            self.offline.setdefault(name, set()).add(node)
-            self._change_for_all(name)
+            nodes = self.offline.setdefault(name, set())
+            if node not in nodes:  # it asks again and again while it lacks room, and brokers know already
+                nodes.add(node)
+                self._change_for_all(name)
             answered.offline.append(name)
         else:
             if node in self.offline.get(name, ()):

@@ -442,6 +442,20 @@ def test_a_replica_that_is_made_later_is_online_by_its_answer() -> None:
     assert cluster.orders.alive("t", 0, frozenset((1, 2))) == {1, 2}
 
 
+def test_a_replica_that_stays_offline_is_news_to_nobody() -> None:
+    """A broker that lacked room for one log had all brokers told of it every ten seconds."""
+    cluster = Cluster(topic("t", ONE, row("12")))
+    cluster.run()
+    for told in (True, False):
+        cluster.seen(2)
+        cluster.orders.replicas_again(1)
+        request = cluster.orders.next_request(1, cluster.now)
+        assert request is not None
+        cluster.orders.on_answer(1, request, answer_of(request, KafkaStorageError.code), cluster.now)
+        cluster.run()
+        assert bool(cluster.seen(2)) == told
+
+
 def test_what_a_broker_refuses_is_told_again_and_holds_nothing_up() -> None:
     cluster = Cluster(topic("t", ONE, row("1")))
     cluster.deliver(1)

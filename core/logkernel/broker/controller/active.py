@@ -237,7 +237,7 @@ class ActiveController:
         self._elections.configured([change.key for change in heard if change.kind == "config"])
         for change in heard:
             if change.kind == "log_dirs":
-                log.warning("a log directory failed: node_id=%s", change.key)
+                log.warning("a broker asks for its replicas, some were or are offline: node_id=%s", change.key)
                 self._orders.replicas_again(int(change.key))
                 self._sender.send_soon()
         return any(change.kind == "broker" for change in heard)
