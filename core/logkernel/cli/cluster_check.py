@@ -21,9 +21,7 @@ COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 
 
 @click.command
-@coordinated(
-    "Compare with what is kept there, zookeeper://h1:2181,h2:2181/chroot; without it, brokers with each other."
-)
+@coordinated("Compare brokers with ZooKeeper, zookeeper://h1:2181,h2:2181/chroot; without it, with each other.")
 @click.option(
     "--max-lag",
     type=IntRange(0),
@@ -37,9 +35,10 @@ def check(
 ) -> int:
     """Compare what every broker says with what the cluster has decided, and print what is wrong, with a remedy.
 
-    Brokers, controller, topic ids, leaders, epochs, in-sync replicas, log directories, lag, reassignments, deletions.
-    What an election explains is reported if it stays for some seconds. Changes nothing. Exit code 1 if there are errors
-    or warnings; 0: every replica is in sync, and all brokers agree.
+    It compares brokers, controller, topic ids, leaders, epochs, in-sync replicas, log directories, lag, reassignments
+    and deletions. It looks again for some seconds at differences that an election can explain, and reports those that
+    stay. It changes nothing. Exit code 1 if there are errors or warnings; 0: every replica is in sync, and all brokers
+    agree.
     """
     from logkernel.cli import cluster_facts
     from logkernel.cli.cluster_findings import find, lasting

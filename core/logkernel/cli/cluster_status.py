@@ -194,15 +194,14 @@ def _joined(values: Iterable[object]) -> str:
 
 @click.command
 @watch_option
-@coordinated("Also show the sessions that are kept there, zookeeper://h1:2181,h2:2181/chroot, and their epochs.")
+@coordinated("Also show the brokers' sessions and epochs in ZooKeeper, zookeeper://h1:2181,h2:2181/chroot.")
 @connected
 def status(
     every_s: float | None, coordination: str | None, config: str | None, connection: ConnectionOptions, as_json: bool
 ) -> int:
     """Show the brokers, and the partitions that are offline, under min.insync.replicas or under-replicated.
 
-    An asterisk marks the controller. LAG is that of each follower, in records, where it
-    answers. Exit code 1 if a
+    An asterisk marks the controller. LAG is each follower's lag in records, where it is known. Exit code 1 if a
     partition is offline or under min.insync.replicas.
     """
     from logkernel.cli import cluster_facts

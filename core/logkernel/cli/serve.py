@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--coordination",
         metavar="URL",
-        help="be a member of the cluster whose metadata is kept there: zookeeper://h1:2181,h2:2181/chroot",
+        help="join the cluster whose metadata is in this ZooKeeper: zookeeper://h1:2181,h2:2181/chroot",
     )
     parser.add_argument(
         "--node-id", metavar="N", type=int, help="the id of this broker, unique in its cluster (node.id); default 1"
