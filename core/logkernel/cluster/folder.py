@@ -13,17 +13,16 @@ from logkernel.errors import ConfigError, DataDirectoryLocked
 from logkernel.kernel import Kernel
 from logkernel.storage.checkpoints import META_PROPERTIES
 from logkernel.storage.disk import RealDisk
+from logkernel.storage.names import BROKER_FOLDER
 from logkernel.vocabulary import Record
 
 LOCK = ".lock"
-PREFIX = "broker-"
-"""Of a broker's folder, before its node id."""
 COORDINATION = "coordination"
 LOOK_AGAIN_S = 0.02
 
 
 def broker_folder(path: str | Path, node: int) -> str:
-    return str(Path(path) / f"{PREFIX}{node}")
+    return str(Path(path) / f"{BROKER_FOLDER}{node}")
 
 
 def coordination_folder(path: str | Path) -> str:
@@ -31,7 +30,9 @@ def coordination_folder(path: str | Path) -> str:
 
 
 def open_store(path: str | Path) -> SharedStore:
-    """The coordination of the cluster in folder `path`. Raises `DataDirectoryLocked`, `CorruptMessage`."""
+    """The coordination of the cluster in folder `path`. Raises `DataDirectoryLocked`, `CorruptMessage`, and
+    `ConfigError` for the folder of a single broker."""
+    _refuse_single_brokers_folder(path)
     return SharedStore(Kernel().coordination("local", lambda: open_log(Path(coordination_folder(path)))))
 
 
@@ -54,13 +55,21 @@ def wait_for_folders(path: str | Path, brokers: int, timeout_s: float) -> None:
 
 def check_brokers(path: str, brokers: int) -> None:
     """Raise `ConfigError` where the folder belongs to a single broker, or to a cluster of more brokers."""
+    _refuse_single_brokers_folder(path)
     folder = Path(path)
-    if (folder / META_PROPERTIES).exists():
-        raise ConfigError(f"{path} is the folder of a single broker; give a cluster another one by --data DIR")
-    found = [each.name.removeprefix(PREFIX) for each in folder.glob(f"{PREFIX}*")] if folder.is_dir() else []
+    found = (
+        [each.name.removeprefix(BROKER_FOLDER) for each in folder.glob(f"{BROKER_FOLDER}*")] if folder.is_dir() else []
+    )
     most = max((int(number) for number in found if number.isdigit()), default=0)
     if most > brokers:
         raise ConfigError(f"{path} holds {most} brokers, and --brokers {brokers} leaves some out; say --brokers {most}")
+
+
+def _refuse_single_brokers_folder(path: str | Path) -> None:
+    if (Path(path) / META_PROPERTIES).exists():
+        raise ConfigError(
+            f"{path} is the folder of a single broker; give a cluster another one, on a command line by --data"
+        )
 
 
 class _LockedLog:

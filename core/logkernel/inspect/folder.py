@@ -11,7 +11,7 @@ from logkernel.inspect.rows import OFFSET_CHECKPOINTS
 from logkernel.inspect.segments import END, PASS_OVER, LogCheck
 from logkernel.record.bounds import CodecFor
 from logkernel.storage import checkpoints
-from logkernel.storage.directory import LOCK
+from logkernel.storage.directory import LOCK, refuse_clusters_folder
 from logkernel.storage.disk import Disk
 from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, LOG, NO_TOPICS, STRAY_DIR, partition_of
 from logkernel.vocabulary import TopicPartition
@@ -50,8 +50,9 @@ def log_bytes(disk: Disk, path: str) -> int:
 def check_directory(disk: Disk, path: str, codec_for: CodecFor, report: Report) -> dict[TopicPartition, LogCheck]:
     """Every finding goes into `report`; gives the check of each log.
 
-    Raises `FileNotFoundError` and the like where there is no directory.
+    Raises `FileNotFoundError` and the like where there is no directory, `ConfigError` for the folder of a cluster.
     """
+    refuse_clusters_folder(disk, path)
     names = disk.listdir(path)
     clean = checkpoints.CLEAN_SHUTDOWN in names
     _check_owner(disk, path, names, report)

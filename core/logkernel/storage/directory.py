@@ -46,6 +46,7 @@ from logkernel.storage.disk import Disk
 from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.log import Log
 from logkernel.storage.names import (
+    BROKER_FOLDER,
     DELETE_DIR,
     DELETED,
     FUTURE_DIR,
@@ -146,11 +147,13 @@ class DataDirectory:
     ) -> DataDirectory:
         """Lock, check and read the directory, which is made where it does not exist.
 
-        Raises `DataDirectoryLocked`, `ConfigError` for a directory of another node or cluster, and
-        `CorruptCheckpoint` for an unreadable meta.properties. A failing disk gives a directory that is offline.
+        Raises `DataDirectoryLocked`, `ConfigError` for a directory of another node or cluster, or that holds those of
+        a cluster's brokers, and `CorruptCheckpoint` for an unreadable meta.properties. A failing disk gives a
+        directory that is offline.
         """
         self = cls(disk, path, unique, file_deleter)
         try:
+            refuse_clusters_folder(disk, path)
             _make_durably(disk, path)
             self._release = disk.lock(f"{path}/{LOCK}")
             self._own(node_id, cluster_id)
@@ -392,6 +395,17 @@ class DataDirectory:
         if self._release is not None:
             self._release()
             self._release = None
+
+
+def refuse_clusters_folder(disk: Disk, path: str) -> None:
+    """Raise `ConfigError` where the folder holds the directories of a cluster's brokers. To one broker they would be
+    logs of a topic named `broker`."""
+    for name in disk.listdir(path) if disk.exists(path) else ():
+        if name.startswith(BROKER_FOLDER) and disk.exists(f"{path}/{name}/{META_PROPERTIES}"):
+            raise ConfigError(
+                f"{path} is the folder of a cluster; give one of its brokers' directories, such as {path}/{name}, "
+                "or serve the cluster by --brokers and name its brokers by -b"
+            )
 
 
 def _make_durably(disk: Disk, path: str) -> None:
