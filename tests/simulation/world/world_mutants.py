@@ -101,6 +101,7 @@ def a_follower_waits_for_a_flush_that_nobody_begins(patch):
         return self.follower.next_fetch(mono_ms)
 
     patch.setattr(follower_replica.FollowerReplica, "next_fetch", next_fetch)
+    patch.setattr(follower_replica.FollowerReplica, "next_deadline", lambda self: self.follower.next_deadline())
 
 
 @mutant
