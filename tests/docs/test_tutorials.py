@@ -8,11 +8,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import pytest
+import testing_plugin
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
@@ -133,10 +133,7 @@ def test_the_tests_of_the_testing_page_pass(tmp_path: Path) -> None:
     ini = re.search(r"^```ini\n(.*?kafka_topics.*?)^```", (DOCS / "testing.md").read_text(), re.MULTILINE | re.DOTALL)
     assert ini is not None
     (tmp_path / "pytest.ini").write_text(ini[1].partition("kafka_plugins")[0])
-    plugin = "logkernel.testing.pytest_plugin"
-    known = any(point.value == plugin for point in entry_points(group="pytest11"))
-    options = ["-p", "no:cacheprovider", *([] if known else ["-p", plugin])]  # an older installation lacks the entry
-    command = [sys.executable, "-m", "pytest", "-q", *options, str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *testing_plugin.words(), str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert "6 passed" in done.stdout, done.stdout + done.stderr
 

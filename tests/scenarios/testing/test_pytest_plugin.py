@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-
-FOUND = [point for point in entry_points(group="pytest11") if point.value == "logkernel.testing.pytest_plugin"]
+import testing_plugin
 
 
 def suite(folder: Path, test: str, ini: str = "", conftest: str = "", *options: str, code: int = 0) -> str:
@@ -18,8 +16,7 @@ def suite(folder: Path, test: str, ini: str = "", conftest: str = "", *options: 
     (folder / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
     (folder / "conftest.py").write_text(conftest)
     (folder / "test_it.py").write_text(test)
-    plugin = [] if FOUND else ["-p", "logkernel.testing.pytest_plugin"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, *options]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *testing_plugin.words(), *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
