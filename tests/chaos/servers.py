@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from chaos.field import Field, Plain
@@ -35,7 +36,7 @@ METADATA_V1_OF_ALL = struct.pack(">hhihi", 3, 1, 7, -1, -1)
 ASK_S = 2.0
 
 
-class Broker:
+class Broker(ABC):
     """One broker on a machine of the field. `ended` counts how often its process ended and nobody had asked it to."""
 
     def __init__(self, node: int, field: Field | Plain, folder: Path, zookeeper: str) -> None:
@@ -52,8 +53,9 @@ class Broker:
         self.process: subprocess.Popen[bytes] | None = None
         field.disk(self.disk)
 
+    @abstractmethod
     def command(self) -> list[str]:
-        raise NotImplementedError
+        """The words that start it."""
 
     def start(self) -> None:
         self.wanted = True

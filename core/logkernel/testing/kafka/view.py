@@ -7,6 +7,7 @@ tests share, `Kafka` has the broker for itself and leaves names as they are.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -44,7 +45,7 @@ def wait_for(ready: Callable[[], T | None], within: float, problem: Callable[[],
         time.sleep(LOOK_AGAIN_S)
 
 
-class KafkaView:
+class KafkaView(ABC):
     """See the module. Methods may be called from any thread."""
 
     clock: LentClock
@@ -55,23 +56,23 @@ class KafkaView:
     # ------------------------------------------------------------ what a kind of view is
 
     @property
+    @abstractmethod
     def log(self) -> EmbeddedLog:
         """The open log inside."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def bootstrap_servers(self) -> str:
         """ "host:port", for clients of any kind. Raises `LogkernelError` without sockets."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def requests(self) -> Requests:
         """What clients asked, decoded, the oldest first; the newest 10,000 are kept."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clear_requests(self) -> None:
         """Forget what clients asked so far."""
-        raise NotImplementedError
 
     def topic(self, name: str) -> str:
         """The broker's name of the topic that this test calls `name`."""
