@@ -347,5 +347,5 @@ def test_a_name_that_leaves_no_room_is_refused(new_ledger: Any) -> None:
     name = TopicPartition("x" * 240, 0)
     dirs.create(name, None, 1000)
     (target,) = (each for each in dirs.directories if name not in each.logs)
-    with pytest.raises(InvalidTopicException, match="so long a name"):
+    with pytest.raises(InvalidTopicException, match="the name is too long to move its log"):
         dirs.begin_move(name, target, new_ledger(), 1000)
