@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.control_socket import ControlServer, Reply
 from logkernel.broker.runtime import Flushed, flush_here
-from logkernel.config.listeners import address
+from logkernel.config.listeners import address, why_cannot_listen
 from logkernel.contracts import BrokerDoor, Listener
 from logkernel.errors import CannotListen, DuplicateBrokerRegistration
 
@@ -38,19 +37,6 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def _cannot_listen(host: str, port: int, error: OSError) -> str:
-    where = address(host, port)
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"cannot listen on {where}: another process listens there;"
-            " stop it, or take another port by --listen HOST:PORT (port 0 takes a free one)"
-        )
-    if error.errno == errno.EACCES:
-        return f"cannot listen on {where}: ports below 1024 need privileges; take one above by --listen HOST:PORT"
-    why = error.strerror or str(error)
-    return f"cannot listen on {where}: {why}; name an address of this machine by --listen HOST:PORT"
-
-
 class Server:
     """A started broker's listeners on the running loop; its timers are the loop's."""
 
@@ -76,7 +62,7 @@ class Server:
             try:
                 listener = await half.listen(name, host, port, self._door, self.broker.runtime.config)
             except OSError as error:
-                raise CannotListen(_cannot_listen(host, port, error)) from error
+                raise CannotListen(why_cannot_listen(host, port, error)) from error
             self.listeners.append(listener)
             self.broker.addresses.listening(name, listener.port, listener.host)
         await self._listen_for_commands()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -17,6 +18,20 @@ INTER_BROKER = ("inter.broker.listener.name", "security.inter.broker.protocol", 
 def address(host: str, port: int) -> str:
     """As `parse_listeners` reads it: an IPv6 address stands in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def why_cannot_listen(host: str, port: int, error: OSError) -> str:
+    """The text of a `CannotListen`, for a command with the option --listen."""
+    where = address(host, port)
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"cannot listen on {where}: another process listens there;"
+            " stop it, or take another port by --listen HOST:PORT (port 0 takes a free one)"
+        )
+    if error.errno == errno.EACCES:
+        return f"cannot listen on {where}: ports below 1024 need privileges; take one above by --listen HOST:PORT"
+    why = error.strerror or str(error)
+    return f"cannot listen on {where}: {why}; name an address of this machine by --listen HOST:PORT"
 
 
 class Listener(NamedTuple):
