@@ -436,7 +436,7 @@ class Coordination(Protocol):
 
 
 class SessionEvents(Protocol):
-    """What a session of a `SharedCoordination` reports to its broker, always from within `SharedCoordination.hear`."""
+    """What a session of a `SharedCoordination` reports to its broker, always from within `SharedCoordination.poll`."""
 
     def on_changes(self, changes: Sequence[MetadataChange]) -> None:
         """Changes were committed, by any session including this one. Each fact is reported after its last change, with
@@ -467,7 +467,7 @@ class SharedCoordination(Coordination, Protocol):
     as controller. Each such commit names its term, so that a deposed controller is refused.
 
     Every call raises `KafkaStorageError` if the session has ended or is unsure, or if no answer came. A commit without
-    an answer may have been stored. The session is unsure from then on: the next `hear` reports it, no commit is
+    an answer may have been stored. The session is unsure from then on: the next `poll` reports it, no commit is
     possible before the session is "back", and then `changes` shows what was stored. A commit of more than a few dozen
     facts may be stored in parts; if it raises, some of them may have been stored.
 
@@ -478,7 +478,7 @@ class SharedCoordination(Coordination, Protocol):
     """How long in ms a killed broker's registration may remain. A restarted broker retries its own for this long."""
 
     def changes(self, kinds: Collection[str] | None = None) -> Iterator[MetadataChange]:
-        """Return the facts that are stored now, of `kinds` or of all, registrations included. `hear` reports later
+        """Return the facts that are stored now, of `kinds` or of all, registrations included. `poll` reports later
         ones, unless they are returned here already."""
         ...
 
@@ -522,13 +522,13 @@ class SharedCoordination(Coordination, Protocol):
         every commit of any session that was answered before this call."""
         ...
 
-    def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
+    def subscribe(self, events: SessionEvents, wakeup: Callable[[], object]) -> None:
         """Report events to `events` from now on. Earlier commits are in `changes`.
 
-        `ring` is called, from any thread, when there may be something to `hear`."""
+        `wakeup` is called, from any thread, when there may be something to `poll`."""
         ...
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         """Report pending events to the subscriber, on the calling thread."""
         ...
 

@@ -23,7 +23,8 @@ EVENTS = {
     "Leader.on_resigned", "Leader.on_tick", "Follower.next_fetch", "Follower.on_records", "Follower.on_progress",
     "Follower.on_error", "Follower.on_leader", "Orders.broker_came", "Orders.broker_gone", "Orders.fold",
     "Orders.next_request", "Orders.on_answer", "ControllerState.on_campaign", "ControllerState.on_loaded",
-    "elections.broker_gone", "elections.broker_started", "elections.broker_leaves", "alter_partition.judge_proposal",
+    "election_rules.broker_gone", "election_rules.broker_started", "election_rules.broker_leaves",
+    "alter_partition.judge_proposal",
 }  # fmt: skip
 """What these faults have to lead to."""
 

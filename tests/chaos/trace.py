@@ -1,7 +1,7 @@
 """What the pure machines of a broker process were told and what they answered, written down, and played again.
 
-`record` patches the classes of the machines and the functions of elections, so that every call of the shell is a record
-of a file: what it gave, what came back, and what the machine asked in between (`Oracle`). `replay` makes fresh
+`record` patches the machines' classes and the functions of `election_rules`, so that every call of the shell is a
+record of a file: what it gave, what came back, and what the machine asked in between (`Oracle`). `replay` makes fresh
 machines, tells them the same, and compares. What a broker did must be explained by its machines' events alone: nothing
 writes their state behind their backs. A broker that is killed leaves all records but the one that it was at.
 """
@@ -21,14 +21,14 @@ from typing import IO, Any
 
 from attrs import frozen
 
-from logkernel.controller import alter_partition, elections
+from logkernel.controller import alter_partition, election_rules
 from logkernel.controller.orders import Orders
 from logkernel.controller.state import ControllerState
 from logkernel.partition.follower import Follower
 from logkernel.partition.leader import Leader
 
 MACHINES: dict[str, type] = {each.__name__: each for each in (Leader, Follower, Orders, ControllerState)}
-MODULES = {each.__name__: each for each in (elections, alter_partition)}
+MODULES = {each.__name__: each for each in (election_rules, alter_partition)}
 KNOWN_AGAIN = ("next_request",)
 """Events whose result comes back to the machine, which knows it by its identity."""
 MORE = "more to ask"

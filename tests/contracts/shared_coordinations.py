@@ -36,7 +36,7 @@ class Events:
         self.session = session
         self.heard: list[tuple[object, ...]] = []
         self.rings = 0
-        session.subscribe(self, self.ring)
+        session.subscribe(self, self.wakeup)
 
     def on_changes(self, changes: Sequence[MetadataChange]) -> None:
         self.heard.append(("changes", *((each.kind, each.key, each.value) for each in changes)))
@@ -47,18 +47,18 @@ class Events:
     def on_session(self, state: str) -> None:
         self.heard.append(("session", state))
 
-    def ring(self) -> None:
+    def wakeup(self) -> None:
         self.rings += 1
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
         """Hear until that holds."""
         deadline = time.monotonic() + WAIT_S
-        self.session.hear()
+        self.session.poll()
         while not holds():
             if time.monotonic() > deadline:
                 raise AssertionError(f"{what}: not heard, but {self.heard}")
             time.sleep(0.002)
-            self.session.hear()
+            self.session.poll()
 
     def until_heard(self, *wanted: tuple[object, ...]) -> list[tuple[object, ...]]:
         """Hear until each was heard, in a group of changes or alone; returns what was heard since the last time."""

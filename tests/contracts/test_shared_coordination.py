@@ -47,7 +47,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[Shared]:
 def listening(shared: Shared) -> tuple[SharedCoordination, Events]:
     session = shared.session()
     events = Events(session)
-    session.hear()
+    session.poll()
     events.heard.clear()
     return session, events
 

@@ -150,7 +150,7 @@ class Broker:
     def step(self) -> int | None:
         """Run what is due; returns the next deadline (monotonic ms) or None."""
         runtime = self.runtime
-        runtime.workers.hear()
+        runtime.workers.poll()
         runtime.timers.run(runtime.clock.mono_ms())
         self.turn.end()
         return runtime.timers.next_deadline()
@@ -195,8 +195,8 @@ class Broker:
         self.cleaner.forget(name)
         self.retention.forget(name)
 
-    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
-        self.governance.logs_missing(names)
+    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
+        self.governance.logs_without_room(names)
 
     def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
         self.governance.isr_proposed(replica, proposal)

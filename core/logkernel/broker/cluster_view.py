@@ -18,7 +18,7 @@ from logkernel.requests.sharding import shard_of
 
 if TYPE_CHECKING:
     from logkernel.broker.controller.channel import ControllerChannel
-    from logkernel.broker.controller.election import ControllerElection
+    from logkernel.broker.controller.controller_election import ControllerElection
     from logkernel.broker.received_metadata import ReceivedMetadata
     from logkernel.controller.image import Topic
 

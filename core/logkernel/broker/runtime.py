@@ -100,7 +100,7 @@ class Runtime:
         """An event loop serves from now on; None: it does no more, and the broker's caller steps it."""
         self.is_driven = driver is not None
         self.timers.tell_earlier(None if driver is None else driver.wake_at)
-        self.workers.ring_by(None if driver is None else driver.wake)
+        self.workers.set_wakeup(None if driver is None else driver.wake)
         self.run_flush = flush_here if driver is None else driver.run_flush
 
     def after(self, wait_ms: int, action: Callable[[], None]) -> Timer:

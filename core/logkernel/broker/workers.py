@@ -1,6 +1,6 @@
 """Long-running work off the request path; results are delivered on the broker's thread.
 
-ThreadWorkers     jobs run on threads. An event loop has itself woken (`ring_by`); embedded, the caller's next step
+ThreadWorkers     jobs run on threads. An event loop has itself woken (`set_wakeup`); embedded, the caller's next step
                   hears of them
 SteppedWorkers    jobs run on the calling thread, one at a time, when told: those of a simulation
 """
@@ -21,13 +21,13 @@ Done = Callable[[BaseException | None], None]
 class Workers(Protocol):
     """What the broker needs of them."""
 
-    def ring_by(self, ring: Callable[[], object] | None) -> None:
-        """Call `ring`, from any thread, when work is finished; None for no calls."""
+    def set_wakeup(self, wakeup: Callable[[], object] | None) -> None:
+        """Call `wakeup`, from any thread, when work is finished; None for no calls."""
 
     def run(self, work: Work, done: Done) -> None:
         """Run `work` later; then call `done`, on the broker's thread, with what it raised."""
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         """Call `done` of finished work."""
 
     def call(self, action: Callable[[], None]) -> None:
@@ -54,10 +54,10 @@ class ThreadWorkers:
         self._told: deque[tuple[Done, BaseException | None]] = deque()
         self._news = threading.Event()
         self._hurry = threading.Event()
-        self._ring: Callable[[], object] | None = None
+        self._wakeup: Callable[[], object] | None = None
 
-    def ring_by(self, ring: Callable[[], object] | None) -> None:
-        self._ring = ring
+    def set_wakeup(self, wakeup: Callable[[], object] | None) -> None:
+        self._wakeup = wakeup
 
     def run(self, work: Work, done: Done) -> None:
         if self._pool is None:
@@ -77,12 +77,12 @@ class ThreadWorkers:
     def _tell(self, done: Done, error: BaseException | None) -> None:
         self._told.append((done, error))
         self._news.set()
-        ring = self._ring
-        if ring is not None:
+        wakeup = self._wakeup
+        if wakeup is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody hears any more
-                ring()
+                wakeup()
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         self._news.clear()
         while self._told:
             done, error = self._told.popleft()
@@ -112,11 +112,11 @@ class SteppedWorkers:
         """Jobs that were not run yet, the oldest first."""
         self.paused_s = 0.0
         """How long jobs have rested, all together; no time passes meanwhile."""
-        self._ring: Callable[[], object] | None = None
+        self._wakeup: Callable[[], object] | None = None
         self._told: deque[tuple[Done, Exception | None]] = deque()
 
-    def ring_by(self, ring: Callable[[], object] | None) -> None:
-        self._ring = ring
+    def set_wakeup(self, wakeup: Callable[[], object] | None) -> None:
+        self._wakeup = wakeup
 
     def run(self, work: Work, done: Done) -> None:
         self.waiting.append((work, done))
@@ -135,15 +135,15 @@ class SteppedWorkers:
         except Exception as raised:
             error = raised
         self._told.append((done, error))
-        if self._ring is not None:
-            self._ring()
+        if self._wakeup is not None:
+            self._wakeup()
         return True
 
     def call(self, action: Callable[[], None]) -> None:
         """All is on one thread."""
         action()
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         while self._told:
             done, error = self._told.popleft()
             done(error)

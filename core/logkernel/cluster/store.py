@@ -139,7 +139,7 @@ class StoreSession:
         self._store = store
         self._state = "alive"
         self._events: SessionEvents | None = None
-        self._ring: Callable[[], object] | None = None
+        self._wakeup: Callable[[], object] | None = None
         self._waiting: deque[Notification] = deque()
         self._lost_answer: str | None = None
 
@@ -223,15 +223,15 @@ class StoreSession:
                 last = change.value
         return None if last is None else len(last["partitions"])
 
-    def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
+    def subscribe(self, events: SessionEvents, wakeup: Callable[[], object]) -> None:
         """Subscribe; the first notification names the controller."""
         self._check()
-        self._events, self._ring = events, ring
+        self._events, self._wakeup = events, wakeup
         self._waiting.clear()
         node_id, term = self._store.controller_id, self._store.term
         self.queue(lambda events: events.on_controller(node_id, term))
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         events = self._events
         while self._waiting and events is not None:
             self._waiting.popleft()(events)
@@ -241,8 +241,8 @@ class StoreSession:
     def queue(self, notification: Notification) -> None:
         if self._events is not None and self._state != "ended":
             self._waiting.append(notification)
-            if self._ring is not None:
-                self._ring()
+            if self._wakeup is not None:
+                self._wakeup()
 
     def expire(self) -> None:
         """End the session of a broker that was silent too long; the broker learns it when it runs again."""
@@ -251,16 +251,16 @@ class StoreSession:
         self._waiting.append(lambda events: events.on_session("lost"))
         self._state = "ended"
         self._store.end(self)
-        if self._ring is not None:
-            self._ring()
+        if self._wakeup is not None:
+            self._wakeup()
 
     def make_unsure(self) -> None:
         """The connection is lost; whether the session lives on is not known here."""
         if self._state == "alive":
             self._state = "unsure"
             self._waiting.append(lambda events: events.on_session("unsure"))
-            if self._ring is not None:
-                self._ring()
+            if self._wakeup is not None:
+                self._wakeup()
 
     def lose_answer(self, *, stored: bool) -> None:
         """The next commit has no answer, and the session is unsure then; `stored`: whether it arrived."""

@@ -14,7 +14,7 @@ from uuid import UUID
 from logkernel.attrs_lite import field, mutable
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy, MetadataChange, PlacementStrategy, ServiceTopic
-from logkernel.controller import elections, producers
+from logkernel.controller import election_rules, producers
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import BrokerRegistration, ClusterImage, Topic, registration_change
 from logkernel.errors import PluginError
@@ -191,10 +191,10 @@ class Controller:
         alive: Collection[int],
         *,
         unclean_allowed: bool = False,
-        offline: elections.Offline = elections.nobody,
+        offline: election_rules.Offline = election_rules.nobody,
         leaving: Collection[int] = (),
     ) -> ControllerResult:
-        return elections.elect(
+        return election_rules.elect(
             image, topic, strategy, alive, unclean_allowed=unclean_allowed, offline=offline, leaving=leaving
         )
 
@@ -202,21 +202,21 @@ class Controller:
         self,
         image: ClusterImage,
         broker: int,
-        strategies: elections.Strategies,
+        strategies: election_rules.Strategies,
         alive: Collection[int],
         *,
-        offline: elections.Offline = elections.nobody,
+        offline: election_rules.Offline = election_rules.nobody,
         leaving: Collection[int] = (),
     ) -> ControllerResult:
-        return elections.broker_started(image, broker, strategies, alive, offline, leaving)
+        return election_rules.broker_started(image, broker, strategies, alive, offline, leaving)
 
     def broker_gone(
         self,
         image: ClusterImage,
         broker: int,
-        strategies: elections.Strategies,
+        strategies: election_rules.Strategies,
         alive: Collection[int],
         *,
-        offline: elections.Offline = elections.nobody,
+        offline: election_rules.Offline = election_rules.nobody,
     ) -> ControllerResult:
-        return elections.broker_gone(image, broker, strategies, alive, offline)
+        return election_rules.broker_gone(image, broker, strategies, alive, offline)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from logkernel.controller import elections
+from logkernel.controller import election_rules
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Partition
 from logkernel.controller.placement import check_assignment
@@ -61,7 +61,7 @@ def elect_leaders(request: ElectLeadersRequest, image: ClusterImage, offline: Of
 
 
 def elect_in_cluster(
-    request: ElectLeadersRequest, image: ClusterImage, alive: Collection[int], offline: elections.Offline
+    request: ElectLeadersRequest, image: ClusterImage, alive: Collection[int], offline: election_rules.Offline
 ) -> ControllerResult:
     """As `elect_leaders`, where there are others that could lead; the response goes out when the changes are kept."""
     response = ElectLeadersResponse()
@@ -72,9 +72,9 @@ def elect_in_cluster(
     rows = {name: _judged_election(*name, image, alive, request.election_type) for name in _asked(request, image)}
     wanted = [name for name, row in rows.items() if not row.error_code]
     choose, absent = (
-        (elections.prefer, PreferredLeaderNotAvailable)
+        (election_rules.prefer, PreferredLeaderNotAvailable)
         if request.election_type == PREFERRED
-        else (elections.revive, EligibleLeadersNotAvailable)
+        else (election_rules.revive, EligibleLeadersNotAvailable)
     )
     decided = choose(image, wanted, alive, offline)
     for topic, index in decided.response:

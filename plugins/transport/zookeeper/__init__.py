@@ -6,7 +6,7 @@ them with brokers of Apache Kafka 3.
     options            settings, addresses; pure
     connection         kazoo, bounded in time and size
     reading, writing   nodes to facts; what any broker may write
-    hearing            what is watched, read anew and reported
+    watched            what is watched, read anew and reported
     session            `contracts.SharedCoordination`
 """
 

@@ -1,7 +1,7 @@
 """A connection to ZooKeeper by kazoo, as a session uses it.
 
-kazoo's threads only note what happened and ring. Every call is made and waited for on the broker's thread, each answer
-for `Options.answer_s` at most. What was sent and not answered may have happened: `Unanswered`.
+kazoo's threads only note what happened, and call `wakeup`. Every call is made and waited for on the broker's thread,
+each answer for `Options.answer_s` at most. What was sent and not answered may have happened: `Unanswered`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Connection:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self.ring: Callable[[], object] = _nobody
+        self.wakeup: Callable[[], object] = _nobody
         """Called from kazoo's threads when something happened."""
         self._root = options.address.chroot
         self.is_up = False
@@ -170,11 +170,11 @@ class Connection:
             if state == KazooState.LOST:
                 self.is_lost = True
             else:
-                self.ring_in(self._options.lost_s)
-        self.ring()
+                self.wakeup_in(self._options.lost_s)
+        self.wakeup()
 
-    def ring_in(self, seconds: float) -> None:
-        timer = threading.Timer(seconds + 0.01, lambda: self.ring())
+    def wakeup_in(self, seconds: float) -> None:
+        timer = threading.Timer(seconds + 0.01, lambda: self.wakeup())
         timer.daemon = True
         timer.start()
 
@@ -206,7 +206,7 @@ class Connection:
             except Exception as error:
                 log.debug("kazoo not closed: error=%r", error)
 
-        self.ring = _nobody
+        self.wakeup = _nobody
         self._client.remove_listener(self._changed)
         closing = threading.Thread(target=end, name="logkernel-zookeeper-close", daemon=True)
         closing.start()

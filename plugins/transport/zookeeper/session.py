@@ -1,7 +1,7 @@
 """A broker's session with ZooKeeper: `contracts.SharedCoordination`.
 
-    kazoo's threads   note what happened, and ring
-    hear              on the broker's thread: looks at the connection, reads anew what watches told of, reports
+    kazoo's threads   note what happened, and call `wakeup`
+    poll              on the broker's thread: looks at the connection, reads anew what watches told of, reports
     commits           on the broker's thread, each answer waited for, and for a bounded time
 
 `session_state` tabulates when it is alive, unsure and ended; this drives it. What is unsure comes back when ZooKeeper
@@ -27,10 +27,10 @@ from logkernel.errors import DuplicateBrokerRegistration, KafkaError, KafkaStora
 
 from . import layout, reading, writing
 from .connection import Connection, Unanswered, failed
-from .hearing import Hearing, OwnTerm
 from .options import Options
 from .plan import Check, Create, Delete, Operation, Set, StaleTree, grouped
 from .session_state import SessionState, State
+from .watched import OwnTerm, WatchedAreas
 
 FIRST_LOOK_S: Final = 0.02
 """Seconds that a serving broker waits for the connection of a new session, at each attempt."""
@@ -54,13 +54,13 @@ class ZooKeeperSession:
         """Of the session that follows this one."""
         self.stale_ms = options.session_timeout_ms + STALE_MS
         self._events: SessionEvents | None = None
-        self._ring: Callable[[], object] | None = None
+        self._wakeup: Callable[[], object] | None = None
         self._state = SessionState()
         self._own_term = OwnTerm()
         self._node_id = -1
         self._is_probing = False
         self.zk = zk or Connection(options)
-        self.zk.ring = self._ring_up
+        self.zk.wakeup = self._wake_up
         if not self.zk.wait(options.connection_timeout_ms / 1000):
             self.zk.close()
             raise KafkaStorageError(
@@ -71,7 +71,7 @@ class ZooKeeperSession:
         self._drops = self.zk.drops
         self._has_nodes = False
         try:
-            self._hearing = Hearing(self.zk, self._own_term, self._ring_up, self._misled)
+            self._watched = WatchedAreas(self.zk, self._own_term, self._wake_up, self._misled)
         except KafkaError:
             self.zk.close()
             raise
@@ -95,11 +95,11 @@ class ZooKeeperSession:
             self.zk.multi([Create(layout.FEATURE, layout.features_data({}))])
         self._has_nodes = True
 
-    def _ring_up(self) -> None:
+    def _wake_up(self) -> None:
         """From kazoo's threads, too."""
-        ring = self._ring
-        if ring is not None:
-            ring()
+        wakeup = self._wakeup
+        if wakeup is not None:
+            wakeup()
 
     # ------------------------------------------------------------ state
 
@@ -122,7 +122,7 @@ class ZooKeeperSession:
     def _doubt(self) -> None:
         self._state.doubt(time.monotonic())
         self._own_term.tree = None
-        self._ring_up()
+        self._wake_up()
 
     def _unanswered(self) -> None:
         """A call had no answer: be unsure until what was sent before has one."""
@@ -133,7 +133,7 @@ class ZooKeeperSession:
 
     def _probed(self) -> None:
         self._is_probing = False
-        self._ring_up()
+        self._wake_up()
 
     def _misled(self, why: object) -> None:
         """The tree was changed by another process: load again, after a back-off."""
@@ -141,8 +141,8 @@ class ZooKeeperSession:
         wait_s = self._state.misled(time.monotonic())
         self._own_term.tree = None
         if wait_s:
-            self.zk.ring_in(wait_s)
-        self._ring_up()
+            self.zk.wakeup_in(wait_s)
+        self._wake_up()
 
     def _end(self) -> None:
         self._state.end()
@@ -174,21 +174,21 @@ class ZooKeeperSession:
         if wanted("topic", "partition", "producer_ids"):
             tree = reading.read_tree(zk, self._node_id, self._own_term.number)
         if wanted("broker"):
-            yield from self._hearing.read_brokers()
+            yield from self._watched.read_brokers()
         if tree is not None:
             yield from tree.topic_facts()
             if tree.next_producer_id:
                 yield MetadataChange("producer_ids", "", {"next": tree.next_producer_id})
         if wanted("feature", "features_epoch"):
-            yield from self._hearing.read_features()
+            yield from self._watched.read_features()
         yield from (fact for fact in reading.own_facts(zk, tree) if wanted(fact.kind))
         if wanted("config", "scram", "quota"):
-            yield from (fact for fact in self._hearing.read_settings(tree) if wanted(fact.kind))
+            yield from (fact for fact in self._watched.read_settings(tree) if wanted(fact.kind))
         if wanted("acl"):
-            yield from self._hearing.read_rules()
+            yield from self._watched.read_rules()
         if self._own_term.number and tree is not None:
             self._own_term.tree = tree
-            self._hearing.queues_again()
+            self._watched.queues_again()
 
     def commit(self, changes: Sequence[MetadataChange]) -> None:
         self._check()
@@ -350,7 +350,7 @@ class ZooKeeperSession:
         """Those of the brokers that were reported, on the controller; else those that are registered now."""
         self._check()
         if self._own_term.number and self._own_term.tree is not None:
-            return {node_id: epoch for node_id, (epoch, _) in self._hearing.brokers.items()}
+            return {node_id: epoch for node_id, (epoch, _) in self._watched.brokers.items()}
         try:
             return {node_id: epoch for node_id, (epoch, _) in reading.brokers(self.zk, None, None).items()}
         except Unanswered:
@@ -360,7 +360,7 @@ class ZooKeeperSession:
     def read_controller(self) -> tuple[int | None, int]:
         self._check()
         try:
-            return self._hearing.read_controller()
+            return self._watched.read_controller()
         except Unanswered:
             self._unanswered()
             raise
@@ -378,7 +378,7 @@ class ZooKeeperSession:
             raise
         return None if found is None or deleting is not None else len(layout.TopicNode.parse(found.data, path).replicas)
 
-    def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
+    def subscribe(self, events: SessionEvents, wakeup: Callable[[], object]) -> None:
         """Subscribe; the first notification names the controller."""
         self._check()
         try:
@@ -386,16 +386,16 @@ class ZooKeeperSession:
         except Unanswered:
             self._unanswered()
             raise
-        self._events, self._ring = events, ring
-        self._hearing.begin()
+        self._events, self._wakeup = events, wakeup
+        self._watched.begin()
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         events = self._events
-        while events is not None and self._hear(events):
+        while events is not None and self._poll(events):
             events = self._events
 
-    def _hear(self, events: SessionEvents) -> bool:
-        """Whether `hear` may have more to report."""
+    def _poll(self, events: SessionEvents) -> bool:
+        """Whether `poll` may have more to report."""
         if self._state.is_told_over:
             return False
         if not self._is(State.ENDED) and (self.zk.is_lost or self.zk.is_overdue):
@@ -412,24 +412,24 @@ class ZooKeeperSession:
         if self._is_probing or not self._may_stay():
             return False
         self._drops = self.zk.drops
-        self._hearing.all_again()
+        self._watched.all_again()
         return True
 
     def _catch_up(self, events: SessionEvents) -> bool:
         """Read what watches told of."""
         drops, was_unsure = self.zk.drops, self._is(State.UNSURE)
         try:
-            self._hearing.hear(events)
+            self._watched.poll(events)
         except Unanswered:
             self._unanswered()
             return True
         if self._is(State.UNSURE) and not was_unsure:
             return True
-        heard = not self._hearing.is_rung and self._hearing.knows_controller
-        if was_unsure and self._is(State.UNSURE) and heard and drops == self.zk.drops and self._may_stay():
+        is_current = not self._watched.has_fired and self._watched.knows_controller
+        if was_unsure and self._is(State.UNSURE) and is_current and drops == self.zk.drops and self._may_stay():
             events.on_session(self._state.trust())
             return True
-        return self._hearing.is_rung
+        return self._watched.has_fired
 
     def _may_stay(self) -> bool:
         return self.zk.is_up and self._state.may_be_trusted(time.monotonic())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logkernel.attrs_lite import evolve
-from logkernel.broker.controller.election import ControllerElection
+from logkernel.broker.controller.controller_election import ControllerElection
 from logkernel.broker.governance.cluster_member import ClusterMember
 from logkernel.broker.governance.governance import Governance, Parts
 from logkernel.broker.handlers.metadata import NO_METADATA_MS
@@ -139,7 +139,7 @@ class Cluster:
             busy = bool(self.rings or self.sent)
             rings, self.rings = self.rings, []
             for member in dict.fromkeys(rings):
-                member.election.hear()
+                member.election.poll()
             if self.sent:
                 source, target, request, done = self.sent.pop(0)
                 if target in self.members:

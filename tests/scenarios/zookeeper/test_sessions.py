@@ -18,7 +18,7 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from logkernel.contracts import MetadataChange
 from logkernel.errors import ClusterAuthorizationFailed, DuplicateBrokerRegistration, KafkaStorageError
-from logkernel.plugins.transport.zookeeper import hearing
+from logkernel.plugins.transport.zookeeper import watched
 from logkernel.plugins.transport.zookeeper.options import Address, Options
 from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
 
@@ -49,11 +49,11 @@ class Heard:
 
     def until(self, holds: Any, what: str) -> None:
         deadline = time.monotonic() + WAIT_S
-        self.session.hear()
+        self.session.poll()
         while not holds():
             assert time.monotonic() < deadline, f"{what}: not so; {self.facts} {self.states} {self.controllers}"
             time.sleep(0.002)
-            self.session.hear()
+            self.session.poll()
 
     def until_state(self, *states: str) -> None:
         self.until(lambda: self.states == list(states), f"states {states}")
@@ -107,7 +107,7 @@ def elected(session: ZooKeeperSession) -> int:
     term = session.campaign(1)
     assert term is not None
     list(session.changes())
-    session.hear()
+    session.poll()
     return term
 
 
@@ -121,12 +121,12 @@ def rows_of(session: ZooKeeperSession, name: str = "t") -> list[Any]:
 def test_only_the_controller_watches_brokers_and_topics(world: World) -> None:
     def settle(count: int) -> None:
         """Both hear what they were told, and have set so many watches then."""
-        heard.until(lambda: two.hear() is None and world.server.watches() - before == count, f"{count} watches")
+        heard.until(lambda: two.poll() is None and world.server.watches() - before == count, f"{count} watches")
 
     before = world.server.watches()
     one, two = world.session(), world.session()
     heard = Heard(one)
-    one.hear()
+    one.poll()
     each = world.server.watches() - before
     assert each == 7
     Heard(two)
@@ -172,7 +172,7 @@ def test_a_topic_of_somebody_else_has_the_controller_load_anew(world: World) -> 
 def test_a_session_that_may_not_read_who_is_the_controller_stays_unsure_until_it_may(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hearing, "FIRST_WAIT_S", 0.05)
+    monkeypatch.setattr(watched, "FIRST_WAIT_S", 0.05)
     session = world.session()
     heard = Heard(session)
     elected(session)
@@ -182,7 +182,7 @@ def test_a_session_that_may_not_read_who_is_the_controller_stays_unsure_until_it
     world.other.create("/brokers/topics/theirs", json.dumps(value).encode())
     heard.until_state("unsure")
     for _ in range(20):
-        session.hear()
+        session.poll()
     assert heard.states == ["unsure"]
     world.other.set_acls("/controller", OPEN_ACL_UNSAFE)
     heard.until_state("unsure", "back")
@@ -218,7 +218,7 @@ def test_settings_that_a_kafka_gives_a_new_topic_are_heard(world: World) -> None
     """A Kafka writes no entry in /config/changes for them."""
     session = world.session()
     heard = Heard(session)
-    session.hear()
+    session.poll()
     world.other.create("/config/topics/theirs", b'{"version":1,"config":{"retention.ms":"5"}}')
     heard.until(lambda: heard.facts.get(("config", "topic:theirs")) == {"retention.ms": "5"}, "settings")
     world.other.delete("/config/topics/theirs")
@@ -257,7 +257,7 @@ def test_every_fact_of_a_broker_is_kept_told_and_taken_away(
         world = World(zookeeper_server, stack, f"/facts-{abs(hash(change.key))}")
         one, two = world.session(), world.session()
         heard = Heard(two)
-        two.hear()
+        two.poll()
         one.commit([change])
         heard.until(lambda: heard.facts.get((change.kind, change.key)) == change.value, "the fact")
         assert change in list(world.session().changes({change.kind}))
@@ -269,7 +269,7 @@ def test_every_fact_of_a_broker_is_kept_told_and_taken_away(
 def test_settings_of_many_topics_are_kept_at_once(world: World) -> None:
     session = world.session()
     heard = Heard(session)
-    session.hear()
+    session.poll()
     session.commit([MetadataChange("config", f"topic:t{number}", {"retention.ms": "1"}) for number in range(250)])
     heard.until(lambda: len([name for kind, name in heard.facts if kind == "config"]) == 250, "all of them")
     assert len(list(session.changes({"config"}))) == 250
@@ -298,7 +298,7 @@ def test_entries_that_tell_of_changes_are_removed_after_fifteen_minutes(
         session.commit([MetadataChange("config", "topic:t", {"retention.ms": str(number)})])
     heard.until(lambda: heard.facts.get(("config", "topic:t")) == {"retention.ms": "2"}, "the settings")
     assert len(world.other.get_children("/config/changes")) == 3
-    monkeypatch.setattr(hearing, "KEPT_MS", -1)
+    monkeypatch.setattr(watched, "KEPT_MS", -1)
     session.commit([MetadataChange("config", "topic:t", {"retention.ms": "3"})])
     heard.until(lambda: world.other.get_children("/config/changes") == [], "entries are removed")
     assert heard.facts["config", "topic:t"] == {"retention.ms": "3"}
@@ -310,7 +310,7 @@ def test_a_failed_log_directory_is_told_to_the_controller_alone_and_once(world: 
     elected(one)
     two.commit([MetadataChange("log_dirs", "2", {"event": 1})])
     heard.until(lambda: heard.facts.get(("log_dirs", "2")) == {"event": 1}, "the event")
-    two.hear()
+    two.poll()
     assert ("log_dirs", "2") not in others.facts
     assert world.other.get_children("/log_dir_event_notification") == []
     event = b'{"version":1,"broker":1,"event":1}'
@@ -362,7 +362,7 @@ def test_a_broker_takes_the_place_of_its_own_lost_session(world: World) -> None:
 def test_a_session_is_lost_by_its_own_clock_while_nothing_answers(world: World) -> None:
     proxy, session = world.proxied(1_500)
     heard = Heard(session)
-    session.hear()
+    session.poll()
     proxy.cut()
     begun_s = time.monotonic()
     heard.until_state("unsure", "lost")

@@ -12,7 +12,7 @@ import pytest
 
 from logkernel.attrs_lite import evolve
 from logkernel.contracts import Elected
-from logkernel.controller import elections
+from logkernel.controller import election_rules
 from logkernel.controller.state import State, ToDo
 from logkernel.errors import InvalidProducerEpoch, NotController
 from logkernel.partition import follower, isr, leader, producers
@@ -464,7 +464,7 @@ def any_living_replica_is_elected(patch):
 
 @mutant
 def an_isr_changes_without_a_new_leader_epoch(patch):
-    before = elections._without
+    before = election_rules._without
 
     def without(rows, broker, electing):
         known = dict(rows)
@@ -473,20 +473,20 @@ def an_isr_changes_without_a_new_leader_epoch(patch):
                 row = evolve(row, leader_epoch=known[index].leader_epoch)
             yield index, row
 
-    patch.setattr(elections, "_without", without)
+    patch.setattr(election_rules, "_without", without)
 
 
 @mutant
 def a_leader_that_comes_back_keeps_its_epoch(patch):
-    before = elections._with
+    before = election_rules._with
 
     def with_(topic, broker, electing, leading):
         for index, row in before(topic, broker, electing, leading):
             if row.leader != topic.partitions[index].leader:
                 yield index, row
 
-    patch.setattr(elections, "_with", with_)
-    patch.setattr(elections, "_without", lambda *args: ())
+    patch.setattr(election_rules, "_with", with_)
+    patch.setattr(election_rules, "_without", lambda *args: ())
 
 
 @mutant
@@ -562,14 +562,14 @@ def a_broker_that_came_back_is_the_one_that_went(patch):
 
 @mutant
 def the_last_of_the_isr_is_taken_out(patch):
-    before = elections._without
+    before = election_rules._without
 
     def without(rows, broker, electing):
         for index, row in before(rows, broker, electing):
             alive = tuple(node for node in row.replicas if node in electing.alive)
             yield index, evolve(row, isr=alive[:1] or row.isr) if row.leader == -1 else row
 
-    patch.setattr(elections, "_without", without)
+    patch.setattr(election_rules, "_without", without)
 
 
 @mutant

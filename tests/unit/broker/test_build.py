@@ -45,7 +45,7 @@ def test_a_missing_kazoo_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "kazoo"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kazoo", None)
-    for name in ("connection", "hearing", "reading", "writing"):
+    for name in ("connection", "watched", "reading", "writing"):
         monkeypatch.delitem(sys.modules, f"logkernel.plugins.transport.zookeeper.{name}", raising=False)
     broker = build(None, SETTINGS, serves=True)
     with pytest.raises(PluginError, match=r"needs kazoo .*; install logkernel\[zookeeper\]"):

@@ -10,7 +10,7 @@ import pytest
 
 from logkernel.broker.controller.channel import ControllerChannel
 from logkernel.broker.controller.commits import DECIDE_AGAIN_MS
-from logkernel.broker.controller.election import ControllerElection
+from logkernel.broker.controller.controller_election import ControllerElection
 from logkernel.broker.purgatory import RequestPurgatory
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Clock
@@ -182,7 +182,7 @@ class Cluster:
             if self.rings:
                 rings, self.rings = self.rings, []
                 for broker in dict.fromkeys(rings):
-                    broker.election.hear()
+                    broker.election.poll()
             elif self.sent:
                 self.deliver(*self.sent.pop(0))
             elif not any(broker.turn.soon for broker in self.brokers.values()):
@@ -327,7 +327,7 @@ def test_a_deposed_controller_commits_nothing() -> None:
 
 
 def test_a_controller_that_learns_amid_its_elections_that_it_was_deposed_ends_them_quietly() -> None:
-    """The second election raised NotController out of the hearing."""
+    """The second election raised NotController out of the poll."""
     cluster = Cluster()
     cluster.create("t", "213", "312")
     old = cluster.controller

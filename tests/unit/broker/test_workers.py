@@ -21,14 +21,14 @@ def heard(workers: Workers, told: list[object], count: int) -> list[object]:
         if len(told) >= count:
             break
         workers.wait(0.01)
-        workers.hear()
+        workers.poll()
     return told
 
 
 def test_what_came_of_a_job_is_told_when_its_owner_listens(workers: Workers) -> None:
     order: list[object] = []
     rang: list[None] = []
-    workers.ring_by(lambda: rang.append(None))
+    workers.set_wakeup(lambda: rang.append(None))
     workers.run(lambda: order.append("work"), lambda error: order.append(error))
     assert heard(workers, order, 2) == ["work", None]
     assert rang == [None]
@@ -53,7 +53,7 @@ def test_after_close_nobody_is_told(workers: Workers) -> None:
     workers.hurry()
     workers.pause(60)
     workers.close()
-    workers.hear()
+    workers.poll()
     assert told == []
 
 

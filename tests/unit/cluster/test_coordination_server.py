@@ -249,7 +249,7 @@ def test_a_call_without_an_answer_ends_the_session(tmp_path: Path, end: bool) ->
             await asyncio.to_thread(session.commit, [MetadataChange("config", "topic:t", {})])
         with pytest.raises(KafkaStorageError, match="begin a new one"):
             session.kept()
-        session.hear()
+        session.poll()
         assert told == ["lost"]
         await serving
         coordination.close()

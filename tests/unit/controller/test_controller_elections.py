@@ -8,7 +8,7 @@ import pytest
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy
-from logkernel.controller import elections
+from logkernel.controller import election_rules
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, LeaderChange
 from logkernel.controller.image import BrokerRegistration, ClusterImage, Partition, Topic, registration_change
@@ -106,7 +106,7 @@ def test_an_election_without_change_keeps_nothing() -> None:
 
 def test_a_broker_that_is_about_to_stop_leads_nothing_that_another_in_sync_can_lead() -> None:
     cluster = image(row("123", 1, 0, 0), row("12", 2, 3, 4), row("1", 1, 0, 0), row("23", 3, 0, 0), row("13", 1, 0, 0))
-    result = elections.broker_leaves(cluster, 1, {2, 3}, lambda topic, index: {3} if index == 4 else ())
+    result = election_rules.broker_leaves(cluster, 1, {2, 3}, lambda topic, index: {3} if index == 4 else ())
     assert result.response == [("t", 2), ("t", 4)]
     assert after(cluster, result) == [
         row("23", 2, 1, 1),
@@ -119,13 +119,13 @@ def test_a_broker_that_is_about_to_stop_leads_nothing_that_another_in_sync_can_l
 
 def test_a_partition_with_one_replica_does_not_hold_a_stop_up() -> None:
     cluster = image(Partition((1,), (1,), 1))
-    assert elections.broker_leaves(cluster, 1, {2, 3}).response == []
+    assert election_rules.broker_leaves(cluster, 1, {2, 3}).response == []
 
 
 def test_the_first_replica_leads_again_where_it_is_in_sync() -> None:
     cluster = image(row("123", 2, 1, 1), row("23", 2, 1, 1), row("123", 1, 0, 0), row("123", 3, 0, 0))
     names = [("t", index) for index in range(5)] + [("gone", 0)]
-    result = elections.prefer(cluster, names, {1, 2, 3}, lambda topic, index: {1} if index == 3 else ())
+    result = election_rules.prefer(cluster, names, {1, 2, 3}, lambda topic, index: {1} if index == 3 else ())
     assert result.response == [("t", 1), ("t", 3)]
     assert after(cluster, result) == [row("123", 1, 2, 2), row("23", 2, 1, 1), row("123", 1, 0, 0), row("123", 3, 0, 0)]
 
@@ -133,7 +133,7 @@ def test_the_first_replica_leads_again_where_it_is_in_sync() -> None:
 def test_an_offline_replica_is_no_candidate_and_leaves_the_set() -> None:
     cluster = image(row("123", 1, 0, 0), row("123", 2, 0, 0), row("1", 1, 0, 0))
     offline = {0: {1}, 1: {1}, 2: {1}}
-    result = elections.replicas_offline(
+    result = election_rules.replicas_offline(
         cluster, 1, [("t", 0), ("t", 1), ("t", 2)], lambda topic: (Clean(), False), {1, 2, 3},
         lambda topic, index: offline[index],
     )  # fmt: skip

@@ -10,7 +10,8 @@ and what sends, and whatever is still to run then finds nothing to do.
     order_sender       tells the brokers
     leader_balance     has preferred leaders lead again, by the clock
 
-Decided here is only what follows from what: a broker that went is an election and an order.
+It reacts to events and to requests, by having its parts act: when a broker goes, `leader_elections` elects, and
+`order_sender` tells the others.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class TermEvents(Protocol):
         """A commit was refused: another term is in force. It calls `end` before it returns."""
         ...
 
-    def hear_soon(self) -> None:
+    def poll_soon(self) -> None:
         """The coordination may have news."""
         ...
 
@@ -251,10 +252,10 @@ class ActiveController:
 
     def on_committed(self) -> None:
         self._sender.send_soon()
-        self._events.hear_soon()
+        self._events.poll_soon()
 
     def on_unsure(self) -> None:
-        self._events.hear_soon()
+        self._events.poll_soon()
 
     def on_deposed(self) -> None:
         self._events.on_deposed()
@@ -268,7 +269,7 @@ class ActiveController:
     def _answered(self, node: int, answered: Answered) -> None:
         if answered.stale_controller:
             log.warning("broker %d knows of a later controller than term %d", node, self._orders.term)
-            self._events.hear_soon()
+            self._events.poll_soon()
         if answered.stale_broker:
             self.check_brokers()
         if answered.refused:

@@ -12,7 +12,7 @@ from logkernel.broker.controller.live_brokers import LiveBrokers
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.turn import Turn
 from logkernel.contracts import Candidates, Elected, ElectionStrategy, MetadataChange
-from logkernel.controller import elections
+from logkernel.controller import election_rules
 from logkernel.controller.controller import Controller
 from logkernel.controller.image import NO_LEADER, incarnation_change
 from logkernel.controller.orders import Orders
@@ -72,14 +72,14 @@ class LeaderElections:
         """Lead its partitions elsewhere; returns those that it leads still, where it is not their only replica. Raises
         `NotController`, `KafkaError`."""
         left: list[tuple[str, int]] = self._commits.commit(
-            elections.broker_leaves(self._orders.image, node, self._candidates(), self._offline)
+            election_rules.broker_leaves(self._orders.image, node, self._candidates(), self._offline)
         )
         return left
 
     def replicas_offline(self, node: int, names: Sequence[tuple[str, int]]) -> None:
         """A broker's replicas of these partitions are offline."""
         self._commits.attempt(
-            elections.replicas_offline(
+            election_rules.replicas_offline(
                 self._orders.image, node, names, self._strategy, self._candidates(), self._offline
             )
         )
@@ -122,15 +122,15 @@ class LeaderElections:
         """Have the first replica of each partition lead, where it can, on brokers that lead too little of what they
         should by more than `percentage`."""
         image = self._orders.image
-        names = elections.imbalanced(image, self._brokers.epochs, percentage)
+        names = election_rules.imbalanced(image, self._brokers.epochs, percentage)
         if names:
-            self._commits.attempt(elections.prefer(image, names, self._candidates(), self._offline))
+            self._commits.attempt(election_rules.prefer(image, names, self._candidates(), self._offline))
 
     def prefer_as_asked(self, asked: Sequence[MetadataChange]) -> None:
         """Have the first replica of each partition lead, where it can, that these facts of kind "asked_leader" name."""
         keys = [change.key.rpartition(":") for change in asked]
         names = [(topic, int(index)) for topic, _, index in keys]
-        found = elections.prefer(self._orders.image, names, self._candidates(), self._offline)
+        found = election_rules.prefer(self._orders.image, names, self._candidates(), self._offline)
         found.changes.extend(MetadataChange(change.kind, change.key, None) for change in asked)
         self._commits.attempt(found)
 

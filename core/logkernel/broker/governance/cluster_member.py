@@ -22,7 +22,7 @@ from typing import Any, Final
 from logkernel.broker.cluster_view import LiveClusterView, SharedClusterView
 from logkernel.broker.controller.active import ActiveController
 from logkernel.broker.controller.channel import ControllerChannel
-from logkernel.broker.controller.election import ControllerElection
+from logkernel.broker.controller.controller_election import ControllerElection
 from logkernel.broker.governance.configured_topics import ClusterTopics, ConfiguredTopics
 from logkernel.broker.governance.controlled_shutdown import ControlledShutdown
 from logkernel.broker.governance.governance import Parts
@@ -167,7 +167,7 @@ class ClusterMember:
             return self.election.active.commit(result)
         if result.changes:
             self._membership.session().commit(result.changes)
-            self.election.hear_soon()
+            self.election.poll_soon()
         return result.response
 
     def when_told(self, work: Callable[[], None], timeout_ms: int) -> None:
@@ -217,14 +217,14 @@ class ClusterMember:
             self._fetchers.follow(followed, followed.follower.leader)
         self._parts.events.on_shard_role(name)
 
-    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
+    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
         """The controller orders all replicas again, and learns by the answers which are here now."""
         self._membership.log_dir_failed()
 
     def log_dir_failed(self) -> None:
         self._membership.log_dir_failed()
 
-    # ------------------------------------------------------------ controller.election.Watcher
+    # ------------------------------------------------------------ controller_election.Watcher
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None:
         metadata, replicas = self._metadata, self._parts.replicas

@@ -174,7 +174,7 @@ class Governance(Protocol):
         """As of `ReplicaEvents`."""
         ...
 
-    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
+    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
         """As of `ReplicaEvents`."""
         ...
 

@@ -1,7 +1,7 @@
-"""A broker's session with the coordination of its cluster: begun, announced in, heard, and begun again when it is lost.
+"""A broker's session with its cluster's coordination: begun, announced in, polled, and begun again when it is lost.
 
 join              after the listeners are open: subscribe, be announced
-ring              from any thread: something is to be heard, in a turn of the broker's own
+_wakeup           from any thread: there is something to poll, in a turn of the broker's own
 on_session_lost   begin again with a new session, as often as it takes
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from logkernel.broker.controller.election import ControllerElection
+from logkernel.broker.controller.controller_election import ControllerElection
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.broker.turn import Turn
@@ -49,7 +49,7 @@ class Membership:
         self._registration = registration
         self._joined = joined
         self._session: SharedCoordination | None = None
-        self._hearing: Timer | None = None
+        self._poll_timer: Timer | None = None
         self.refused: DuplicateBrokerRegistration | None = None
         """Why this broker cannot be a member: another one has its node id."""
         self._closed = self._will_tell_log_dirs = False
@@ -65,7 +65,7 @@ class Membership:
     def join(self) -> None:
         """Be announced, and stand for controller."""
         session = self.session()
-        self._election.join(session, self._ring)
+        self._election.join(session, self._wakeup)
         self._announce(session, self._runtime.clock.mono_ms() + session.stale_ms)
         self._turn.end()
         self._joined()
@@ -147,19 +147,19 @@ class Membership:
             self._runtime.after(JOIN_AGAIN_MS, self._tell_log_dirs)
         else:
             self._will_tell_log_dirs = False
-            self._election.hear_soon()
+            self._election.poll_soon()
 
-    # ------------------------------------------------------------ hearing
+    # ------------------------------------------------------------ polling
 
-    def _ring(self) -> None:
+    def _wakeup(self) -> None:
         """Called from any thread when there are events: process them in a turn of this broker."""
-        self._runtime.workers.call(self._hear_soon)
+        self._runtime.workers.call(self._poll_soon)
 
-    def _hear_soon(self) -> None:
-        if self._hearing is None and not self._closed:
-            self._hearing = self._runtime.after(0, self._hear)
+    def _poll_soon(self) -> None:
+        if self._poll_timer is None and not self._closed:
+            self._poll_timer = self._runtime.after(0, self._poll)
 
-    def _hear(self) -> None:
-        self._hearing = None
+    def _poll(self) -> None:
+        self._poll_timer = None
         if not self._closed:
-            self._election.hear()
+            self._election.poll()

@@ -154,7 +154,7 @@ class Standalone:
     def role_changed(self, name: TopicPartition) -> None:
         """A shard stays here, whatever becomes of its partition."""
 
-    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
+    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
         for topic in {name.topic for name in names}:
             if topic in self.image.topics:
                 self._open_partitions(topic)

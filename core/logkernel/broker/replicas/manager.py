@@ -66,7 +66,7 @@ class ReplicaEvents(Protocol):
         """The log of a partition is about to be deleted."""
         ...
 
-    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
+    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
         """There was no room for these logs: try again to make them."""
         ...
 
@@ -426,7 +426,7 @@ class ReplicaManager:
         missing = list(self._logs.without_room)
         if missing:
             self._look_for_room_later()
-            self._events.logs_missing(missing)
+            self._events.logs_without_room(missing)
 
     def went_offline(self, name: TopicPartition, error: KafkaStorageError) -> None:
         """Take a partition out of service as its directory is offline, and answer requests that wait for it."""

@@ -89,7 +89,7 @@ class _Connection(asyncio.Protocol):
         self._session: StoreSession | None = None
         self._silent_ticks = 0
         self._allowed_ticks = HELLO_TICKS
-        self._will_hear = False
+        self._will_poll = False
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
 
@@ -144,7 +144,7 @@ class _Connection(asyncio.Protocol):
             if not isinstance(error, (LogkernelError, OSError)):
                 log.exception("a call failed: call=%s", name)
             answer = error_row(number, error)
-        self._hear()  # what happened before the answer is told before it
+        self._poll()  # what happened before the answer is told before it
         self._send(answer)
 
     def _hello(self, message: Message) -> StoreSession:
@@ -170,7 +170,7 @@ class _Connection(asyncio.Protocol):
         return found
 
     def _subscribe(self, session: StoreSession, message: Message) -> None:
-        session.subscribe(self, self._ring)
+        session.subscribe(self, self._wakeup)
 
     # ------------------------------------------------------------ contracts.SessionEvents
 
@@ -184,15 +184,15 @@ class _Connection(asyncio.Protocol):
         """The store ended the session: close the connection."""
         self.end()
 
-    def _ring(self) -> None:
-        if not self._will_hear:
-            self._will_hear = True
-            self._loop.call_soon(self._hear)
+    def _wakeup(self) -> None:
+        if not self._will_poll:
+            self._will_poll = True
+            self._loop.call_soon(self._poll)
 
-    def _hear(self) -> None:
-        self._will_hear = False
+    def _poll(self) -> None:
+        self._will_poll = False
         if self._session is not None:
-            self._session.hear()
+            self._session.poll()
 
     def _send(self, message: Message) -> None:
         if self._transport.is_closing():

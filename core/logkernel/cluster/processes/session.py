@@ -1,6 +1,6 @@
 """A broker's session with the coordination of another process: `contracts.SharedCoordination` over its UNIX socket.
 
-A call blocks for its answer, at most `ANSWER_S`. A thread reads: answers, and events, which it keeps until `hear`.
+A call blocks for its answer, at most `ANSWER_S`. A thread reads: answers, and events, which it keeps until `poll`.
 The same thread says every quarter of the session's timeout that the process lives.
 
 The session lives as long as its connection. Where that breaks, or an answer is late, nobody knows whether the call was
@@ -38,7 +38,7 @@ BEATS: Final = 4
 """Signs of life within a session's timeout."""
 READ_BYTES: Final = 1 << 18
 
-Ring = Callable[[], object]
+Wakeup = Callable[[], object]
 Notification = Callable[[SessionEvents], None]
 
 
@@ -53,11 +53,11 @@ class SocketSession:
         timeout_ms: int,
         *,
         answer_s: float = ANSWER_S,
-        soon: Callable[[Ring], object] | None = None,
+        soon: Callable[[Wakeup], object] | None = None,
     ) -> None:
         """Begin a session with the coordination in `folder`, which ends it after `timeout_ms` of silence.
 
-        `soon` has the broker's ring called on the broker's thread; without it, the reading thread calls it. Raises
+        `soon` has the broker's wakeup called on the broker's thread; without it, the reading thread calls it. Raises
         `KafkaStorageError` if there is no coordination.
         """
         self._folder = folder
@@ -66,7 +66,7 @@ class SocketSession:
         self._answer_s = answer_s
         self._beat_s = timeout_ms / 1000 / BEATS
         self._events: SessionEvents | None = None
-        self._ring: Ring | None = None
+        self._wakeup: Wakeup | None = None
         self._waiting: deque[Notification] = deque()
         self._news = threading.Condition()
         self._sending = threading.Lock()
@@ -135,14 +135,14 @@ class SocketSession:
         count = self._call("partition_count", topic=topic)
         return None if count is None else int(count)
 
-    def subscribe(self, events: SessionEvents, ring: Ring) -> None:
+    def subscribe(self, events: SessionEvents, wakeup: Wakeup) -> None:
         """Subscribe; the first notification names the controller."""
         self._check()
         self._waiting.clear()
-        self._events, self._ring = events, ring
+        self._events, self._wakeup = events, wakeup
         self._call("subscribe")
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         events = self._events
         while self._waiting and events is not None:
             self._waiting.popleft()(events)
@@ -219,14 +219,14 @@ class SocketSession:
 
     def _tell(self, notification: Notification) -> None:
         self._waiting.append(notification)
-        ring = self._ring
-        if ring is None:
+        wakeup = self._wakeup
+        if wakeup is None:
             return
         if self._soon is None:
-            ring()
+            wakeup()
         else:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody hears any more
-                self._soon(ring)
+                self._soon(wakeup)
 
     def _end(self, *, told: bool = True) -> None:
         with self._news:

@@ -6,7 +6,7 @@
               controller: elections, judge_proposal, over the cluster's image
 
 Everything that decides is what a broker runs: `partition.leader`, `partition.follower`, `partition.replica_fetch`,
-`controller.elections`, `controller.alter_partition`. This room is only the world around them: who is alive, which
+`controller.election_rules`, `controller.alter_partition`. This room is only the world around them: who is alive, which
 message arrives when, and what must hold after each event.
 
     schedule      what a seed draws: the shape of the world, and its faults, as data

@@ -96,7 +96,7 @@ class Broker:
         if life != self._lives or not self.process.running:
             return
         if self.works:
-            self._hear()
+            self._poll()
             self.replica.tick()
             self.controller.tick()
         self.timeline.later(TICK_MS, lambda: self._tick(life))
@@ -116,12 +116,12 @@ class Broker:
         self.standing.broker_epoch = session.announce(self.node, value)
         self.timeline.note(f"{self.node} registers, broker epoch {self.standing.broker_epoch}")
         self.controller.begin(session)
-        session.hear()
+        session.poll()
 
-    def _hear(self) -> None:
+    def _poll(self) -> None:
         deaf = self.timeline.now_ms < self.process.deaf_until_ms
         if self.session is not None and not deaf and self.coordination.reaches(self.node):
-            self.session.hear()
+            self.session.poll()
 
     def on_changes(self, changes: Sequence[MetadataChange]) -> None:
         pass  # the controller compares the coordination with what it knows; settings do not matter here

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from logkernel.cluster.store import StoreSession
 from logkernel.contracts import ElectionStrategy, MetadataChange
-from logkernel.controller import elections
+from logkernel.controller import election_rules
 from logkernel.controller.alter_partition import judge_proposal
 from logkernel.controller.image import (
     BrokerRegistration,
@@ -148,7 +148,7 @@ class Controller:
         return self.strategy, self.unclean
 
     def _broker_gone(self, orders: Orders, node: int, alive: list[int]) -> bool:
-        result = elections.broker_gone(orders.image, node, self._strategies, alive)
+        result = election_rules.broker_gone(orders.image, node, self._strategies, alive)
         changes = [change for change in result.changes if change.kind != "broker"]
         if not self._commit([*changes, MetadataChange(INCARNATION, str(node), None)]):
             return False
@@ -158,7 +158,7 @@ class Controller:
         return True
 
     def _broker_came(self, orders: Orders, node: int, epoch: int) -> bool:
-        result = elections.broker_started(orders.image, node, self._strategies, [*self.dealt])
+        result = election_rules.broker_started(orders.image, node, self._strategies, [*self.dealt])
         if not self._commit([*result.changes, incarnation_change(node, epoch)]):
             return False
         self.dealt[node] = epoch

@@ -27,7 +27,7 @@ from uuid import UUID
 
 from logkernel.attrs_lite import frozen, mutable
 from logkernel.contracts import ElectionStrategy, MetadataChange
-from logkernel.controller import elections
+from logkernel.controller import election_rules
 from logkernel.controller.alter_partition import judge_proposal
 from logkernel.controller.effects import ControllerResult
 from logkernel.controller.image import (
@@ -244,12 +244,12 @@ class SmallWorld:
     def _gone(self, node: int) -> None:
         alive = [other for other, life in self.dealt.items() if other in self.running and life == self.lives[other]]
         del self.dealt[node]
-        gone = elections.broker_gone(self.image, node, self._strategies, alive)
+        gone = election_rules.broker_gone(self.image, node, self._strategies, alive)
         self._carry_out(gone, MetadataChange(INCARNATION, str(node), None))
 
     def _came(self, node: int) -> None:
         self.dealt[node] = self.lives[node]
-        result = elections.broker_started(self.image, node, self._strategies, self.dealt)
+        result = election_rules.broker_started(self.image, node, self._strategies, self.dealt)
         self._carry_out(result, incarnation_change(node, self.lives[node]))
 
     def _carry_out(self, result: ControllerResult, incarnation: MetadataChange) -> None:

@@ -93,12 +93,12 @@ class WorldSession(StoreSession):
             raise KafkaStorageError("the coordination did not answer")
         return super().partition_count(topic)
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         events = self._events
         while self._own and events is not None:
             self._own.popleft()(events)
         if not self.deaf:
-            super().hear()
+            super().poll()
 
     def make_unsure(self) -> None:
         if self._state == "alive":
@@ -130,5 +130,5 @@ class WorldSession(StoreSession):
         self._world.stage.later(self.lingers_ms, lambda: self._world.end(self))
 
     def _call(self) -> None:
-        if self._ring is not None:
-            self._ring()
+        if self._wakeup is not None:
+            self._wakeup()

@@ -11,8 +11,8 @@
 | topics, deletions | the controller | nothing: if another process changed them, the controller loads again |
 | asked_move, asked_leader | the controller | what administrators ask for by a node that was not there |
 
-A watch only notes its area and rings. A broker that missed a watch reads all areas again. An area that cannot be read
-is logged and read again later; the others do not wait for it.
+A watch only notes its area and wakes the broker. A broker that missed a watch reads all areas again. An area that
+cannot be read is logged and read again later; the others do not wait for it.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class OwnTerm:
         self.number, self.tree = 0, None
 
 
-class Hearing:
+class WatchedAreas:
     """See the module."""
 
     def __init__(
-        self, zk: Connection, own_term: OwnTerm, ring: Callable[[], object], misled: Callable[[object], None]
+        self, zk: Connection, own_term: OwnTerm, wakeup: Callable[[], object], misled: Callable[[object], None]
     ) -> None:
-        """`ring` is called from kazoo's threads; `misled` with the reason why the controller must load again."""
+        """`wakeup` is called from kazoo's threads; `misled` with the reason why the controller must load again."""
         self._zk = zk
         self.own_term = own_term
-        self._ring = ring
+        self._wakeup = wakeup
         self._misled = misled
-        self._rung: deque[str] = deque()
+        self._fired: deque[str] = deque()
         self._failed: dict[str, tuple[float, float]] = {}
         """Area that could not be read → (back-off in s, its end in monotonic s)."""
         self._watches = {area: partial(self._noticed, area) for area in _AREAS}
@@ -93,12 +93,12 @@ class Hearing:
     # ------------------------------------------------------------ areas to read
 
     def _noticed(self, area: str, event: Any) -> None:
-        self._rung.append(area)
-        self._ring()
+        self._fired.append(area)
+        self._wakeup()
 
     @property
-    def is_rung(self) -> bool:
-        return bool(self._rung) or any(due_s <= time.monotonic() for _, due_s in self._failed.values())
+    def has_fired(self) -> bool:
+        return bool(self._fired) or any(due_s <= time.monotonic() for _, due_s in self._failed.values())
 
     @property
     def knows_controller(self) -> bool:
@@ -111,13 +111,13 @@ class Hearing:
         self.all_again()
 
     def all_again(self) -> None:
-        self._rung.extend(_EVERY)
+        self._fired.extend(_EVERY)
 
     def queues_again(self) -> None:
         """The tree was read: watch what would change it."""
-        self._rung.extend(("topics", "log_dirs", *KINDS))
+        self._fired.extend(("topics", "log_dirs", *KINDS))
 
-    def hear(self, events: SessionEvents) -> None:
+    def poll(self, events: SessionEvents) -> None:
         """Read the areas whose watches fired, and report. Raises `Unanswered`; then all of them must be read again."""
         areas = dict.fromkeys(self._take())
         for area in areas:
@@ -126,23 +126,23 @@ class Hearing:
                 _AREAS[area](self, events)
             except Unanswered:
                 self._seen = seen
-                self._rung.extend(areas)
+                self._fired.extend(areas)
                 raise
             except KafkaError as error:
                 self._seen = seen
-                self._hear_later(area, error)
+                self._read_later(area, error)
             else:
                 self._failed.pop(area, None)
 
-    def _hear_later(self, area: str, error: KafkaError) -> None:
+    def _read_later(self, area: str, error: KafkaError) -> None:
         wait_s = min(2 * self._failed[area][0], LONGEST_WAIT_S) if area in self._failed else FIRST_WAIT_S
-        log.error("not heard, and tried again: area=%s wait_s=%d error=%s", area, wait_s, error)
+        log.error("not read, and tried again: area=%s wait_s=%d error=%s", area, wait_s, error)
         self._failed[area] = (wait_s, time.monotonic() + wait_s)
-        self._zk.ring_in(wait_s)
+        self._zk.wakeup_in(wait_s)
 
     def _take(self) -> Iterator[str]:
-        while self._rung:
-            yield self._rung.popleft()
+        while self._fired:
+            yield self._fired.popleft()
         now_s = time.monotonic()
         yield from [area for area, (_, due_s) in self._failed.items() if due_s <= now_s]
 
@@ -171,7 +171,7 @@ class Hearing:
 
     # ------------------------------------------------------------ areas
 
-    def _hear_controller(self, events: SessionEvents) -> None:
+    def _report_controller(self, events: SessionEvents) -> None:
         node_id, term = self.read_controller()
         if self.own_term.number and term != self.own_term.number:
             self.own_term.leave()
@@ -202,7 +202,7 @@ class Hearing:
         names = self._zk.children(folder, watch)
         if names is None:
             if self._zk.exists(folder, watch) is not None:
-                self._rung.append(area)
+                self._fired.append(area)
             return []
         ordered = sorted(names, key=layout.sequence_number)
         fresh = [name for name in ordered if layout.sequence_number(name) > self._seen[area]]
@@ -221,12 +221,12 @@ class Hearing:
                 return
             self._zk.multi([Delete(f"{folder}/{name}")])  # another broker may have been quicker
 
-    def _hear_settings(self, events: SessionEvents) -> None:
+    def _report_settings(self, events: SessionEvents) -> None:
         told = [reading.tolerant(entities.parse_change, data, path) for path, data in self._news("settings")]
         paths = list(dict.fromkeys(path for path in told if path is not None))
         self._report(events, reading.entity_facts(self._zk, paths))
 
-    def _hear_topic_settings(self, events: SessionEvents) -> None:
+    def _report_topic_settings(self, events: SessionEvents) -> None:
         """Report the settings of new topics: Kafka writes no notification for these."""
         names = set(self._zk.children(layout.TOPIC_CONFIGS, self._watches["topic_settings"]) or ())
         came, gone = sorted(names - self._configured), sorted(self._configured - names)
@@ -235,11 +235,11 @@ class Hearing:
         facts = [fact for fact in facts if fact.value is not None]
         self._report(events, [*facts, *(MetadataChange("config", f"topic:{name}", None) for name in gone)])
 
-    def _hear_features(self, events: SessionEvents) -> None:
+    def _report_features(self, events: SessionEvents) -> None:
         if self._zk.exists(layout.FEATURE, self._watches["features"]) is not None:
             self._report(events, self.read_features())
 
-    def _hear_facts(self, events: SessionEvents) -> None:
+    def _report_facts(self, events: SessionEvents) -> None:
         told = [reading.tolerant(layout.load, data, path) for path, data in self._news("facts")]
         names = dict.fromkeys((str(found.get("kind")), str(found.get("key"))) for found in told if found is not None)
         nodes = self._zk.get_many([layout.fact_path(*name) for name in names])
@@ -248,7 +248,7 @@ class Hearing:
             if found is None or value is not None:
                 self._report(events, [MetadataChange(kind, key, value)])
 
-    def _hear_rules(self, events: SessionEvents) -> None:
+    def _report_rules(self, events: SessionEvents) -> None:
         news = [*self._news("rules"), *self._news("prefixed_rules")]
         told = [reading.tolerant(entities.changed_resource, data, path) for path, data in news]
         resources = list(dict.fromkeys(resource for resource in told if resource is not None))
@@ -260,7 +260,7 @@ class Hearing:
             facts.extend(MetadataChange("acl", key, {}) for key in sorted(keys - known))
         self._report(events, facts)
 
-    def _hear_brokers(self, events: SessionEvents) -> None:
+    def _report_brokers(self, events: SessionEvents) -> None:
         if not self.own_term.number:
             return
         before = self.brokers
@@ -269,7 +269,7 @@ class Hearing:
         came = [(node, row[1]) for node, row in self.brokers.items() if before.get(node) != row]
         self._report(events, [*gone, *(MetadataChange("broker", str(node), value) for node, value in came)])
 
-    def _hear_log_dirs(self, events: SessionEvents) -> None:
+    def _report_log_dirs(self, events: SessionEvents) -> None:
         if not self.own_term.number:
             return
         names = self._zk.children(layout.LOG_DIR_EVENTS, self._watches["log_dirs"]) or []
@@ -282,7 +282,7 @@ class Hearing:
             self._zk.multi([Delete(path)])
         self._report(events, [MetadataChange("log_dirs", str(node), {"event": 1}) for node in brokers])
 
-    def _hear_topics(self, events: SessionEvents) -> None:
+    def _report_topics(self, events: SessionEvents) -> None:
         if not self.own_term.number:
             return
         names = set(self._zk.children(layout.TOPICS, self._watches["topics"]) or ())
@@ -291,7 +291,7 @@ class Hearing:
         if tree is not None and (names != tree.topics.keys() | tree.broken or queue != tree.deleting):
             self._misled("others made or deleted topics")
 
-    def _hear_asked(self, events: SessionEvents, kind: str) -> None:
+    def _report_asked(self, events: SessionEvents, kind: str) -> None:
         tree = self.own_term.tree
         if not self.own_term.number or tree is None:
             return
@@ -313,20 +313,20 @@ _FOLDERS: Final = {
     "rules": entities.ACL_CHANGES,
     "prefixed_rules": entities.PREFIXED_ACL_CHANGES,
 }
-_AREAS: Final[Mapping[str, Callable[[Hearing, SessionEvents], None]]] = {
-    "controller": Hearing._hear_controller,
-    "settings": Hearing._hear_settings,
-    "topic_settings": Hearing._hear_topic_settings,
-    "features": Hearing._hear_features,
-    "facts": Hearing._hear_facts,
-    "rules": Hearing._hear_rules,
-    "prefixed_rules": Hearing._hear_rules,
-    "brokers": Hearing._hear_brokers,
-    "broker": Hearing._hear_brokers,
-    "log_dirs": Hearing._hear_log_dirs,
-    "topics": Hearing._hear_topics,
-    "deletions": Hearing._hear_topics,
-    **{kind: partial(Hearing._hear_asked, kind=kind) for kind in KINDS},
+_AREAS: Final[Mapping[str, Callable[[WatchedAreas, SessionEvents], None]]] = {
+    "controller": WatchedAreas._report_controller,
+    "settings": WatchedAreas._report_settings,
+    "topic_settings": WatchedAreas._report_topic_settings,
+    "features": WatchedAreas._report_features,
+    "facts": WatchedAreas._report_facts,
+    "rules": WatchedAreas._report_rules,
+    "prefixed_rules": WatchedAreas._report_rules,
+    "brokers": WatchedAreas._report_brokers,
+    "broker": WatchedAreas._report_brokers,
+    "log_dirs": WatchedAreas._report_log_dirs,
+    "topics": WatchedAreas._report_topics,
+    "deletions": WatchedAreas._report_topics,
+    **{kind: partial(WatchedAreas._report_asked, kind=kind) for kind in KINDS},
 }
 _EVERY: Final = (
     "controller",

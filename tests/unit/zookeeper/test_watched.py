@@ -12,10 +12,10 @@ import pytest
 
 from logkernel.contracts import MetadataChange
 from logkernel.errors import InvalidRequest
-from logkernel.plugins.transport.zookeeper import asked, hearing, layout
+from logkernel.plugins.transport.zookeeper import asked, layout, watched
 from logkernel.plugins.transport.zookeeper.connection import Connection, Node, Unanswered
-from logkernel.plugins.transport.zookeeper.hearing import Hearing, OwnTerm
 from logkernel.plugins.transport.zookeeper.plan import Tree
+from logkernel.plugins.transport.zookeeper.watched import OwnTerm, WatchedAreas
 
 BROKERS = layout.BROKER_IDS
 CHANGE = f"{layout.FACT_CHANGES}/change_0000000001"
@@ -54,7 +54,7 @@ class FakeZooKeeper:
         self.node(path)
         return [name.removeprefix(f"{path}/") for name in self.nodes if name.startswith(f"{path}/")]
 
-    def ring_in(self, seconds: float) -> None:
+    def wakeup_in(self, seconds: float) -> None:
         self.rings.append(seconds)
 
 
@@ -79,11 +79,11 @@ class Events:
 class World:
     def __init__(self) -> None:
         self.zk, self.events = FakeZooKeeper(), Events()
-        self.hearing = Hearing(cast("Connection", self.zk), OwnTerm(number=1), lambda: None, lambda why: None)
+        self.watched = WatchedAreas(cast("Connection", self.zk), OwnTerm(number=1), lambda: None, lambda why: None)
         self.zk.nodes[f"{BROKERS}/1"] = layout.broker_data({"listeners": {"A": ["h", 1]}, "rack": None}, 0)
 
-    def hear(self) -> None:
-        self.hearing.hear(self.events)
+    def poll(self) -> None:
+        self.watched.poll(self.events)
 
 
 @pytest.fixture
@@ -103,20 +103,20 @@ def test_a_node_that_is_none_of_kafkas_hides_no_other_area(
     world: World, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
     world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), path: b"\xff"})
-    world.hearing.begin()
-    world.hear()
+    world.watched.begin()
+    world.poll()
     assert ("broker", "1") in world.events.facts
     assert "node left out" in caplog.text
     assert not world.zk.rings
-    assert world.hearing.own_term.number == 1
+    assert world.watched.own_term.number == 1
 
 
 def test_a_bad_epoch_is_no_new_term(world: World) -> None:
-    world.hearing.begin()
-    world.hear()
+    world.watched.begin()
+    world.poll()
     world.zk.nodes[layout.CONTROLLER_EPOCH] = b"x"
-    world.hearing.all_again()
-    world.hear()
+    world.watched.all_again()
+    world.poll()
     assert world.events.controllers == [(1, 1)]
 
 
@@ -126,48 +126,48 @@ def test_an_area_that_cannot_be_heard_is_heard_again_after_longer_and_longer(
     caplog.set_level(logging.ERROR)
     world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), FACT: b"{}"})
     world.events.refuses = "quota"
-    world.hearing.begin()
-    world.hear()
+    world.watched.begin()
+    world.poll()
     assert ("broker", "1") in world.events.facts
     for expected in ([1.0], [1.0, 2.0], [1.0, 2.0, 4.0]):
         assert world.zk.rings == expected
-        assert not world.hearing.is_rung
-        world.hear()
+        assert not world.watched.has_fired
+        world.poll()
         assert world.zk.rings == expected
         now_s[0] += expected[-1]
-        assert world.hearing.is_rung
-        world.hear()
+        assert world.watched.has_fired
+        world.poll()
     world.events.refuses = None
-    now_s[0] += hearing.LONGEST_WAIT_S
-    world.hear()
+    now_s[0] += watched.LONGEST_WAIT_S
+    world.poll()
     assert world.events.facts["quota", "x"] == {}
-    assert not world.hearing.is_rung
+    assert not world.watched.has_fired
 
 
 def test_a_change_is_heard_again_when_what_it_tells_of_had_no_answer(world: World) -> None:
     world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), FACT: b"{}"})
     world.zk.unanswered.add(FACT)
-    world.hearing.begin()
+    world.watched.begin()
     with pytest.raises(Unanswered):
-        world.hear()
+        world.poll()
     world.zk.unanswered.clear()
-    world.hear()
+    world.poll()
     assert world.events.facts["quota", "x"] == {}
 
 
 def test_what_administrators_ask_for_by_nodes_is_told_to_the_controller_alone(world: World) -> None:
     moves = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3]}]}
     world.zk.nodes.update({asked.MOVES: layout.dump(moves), asked.LEADERS: b"x"})
-    world.hearing.begin()
-    world.hear()
+    world.watched.begin()
+    world.poll()
     assert ("asked_move", "t:0") not in world.events.facts, "the controller has read nothing in this term yet"
-    world.hearing.own_term.tree = Tree(1, 1)
-    world.hearing.queues_again()
-    world.hear()
+    world.watched.own_term.tree = Tree(1, 1)
+    world.watched.queues_again()
+    world.poll()
     assert world.events.facts["asked_move", "t:0"] == {"replicas": [2, 3]}
     assert not world.zk.rings, "a node that is none of Kafka's is passed over"
     world.events.facts.clear()
-    world.hearing.own_term.leave()
-    world.hearing.all_again()
-    world.hear()
+    world.watched.own_term.leave()
+    world.watched.all_again()
+    world.poll()
     assert ("asked_move", "t:0") not in world.events.facts

@@ -104,16 +104,16 @@ class ControllerElection:
 
     # ------------------------------------------------------------ life
 
-    def join(self, coordination: SharedCoordination, ring: Callable[[], object]) -> None:
-        """Begin with a session. `ring` has to bring `hear` about, on the broker's thread."""
+    def join(self, coordination: SharedCoordination, wakeup: Callable[[], object]) -> None:
+        """Begin with a session. `wakeup` has to bring `poll` about, on the broker's thread."""
         self._coordination = coordination
-        coordination.subscribe(self, ring)
-        self.hear()
+        coordination.subscribe(self, wakeup)
+        self.poll()
 
     def announce(self, value: Mapping[str, Any]) -> int:
         """Register this broker; returns its broker epoch."""
         self.view.broker_epoch = self._shared.announce(self._runtime.node_id, value)
-        self.hear_soon()
+        self.poll_soon()
         return self.view.broker_epoch
 
     def close(self) -> None:
@@ -123,15 +123,15 @@ class ControllerElection:
             self._follow_later(self._state.on_session("lost"))
             coordination.resign()
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         """Hear what happened, and do what follows."""
         if self._coordination is not None:
-            self._coordination.hear()
+            self._coordination.poll()
             self._carry_on()
 
-    def hear_soon(self) -> None:
+    def poll_soon(self) -> None:
         """At the end of the turn."""
-        self._turn.call_soon(self.hear)
+        self._turn.call_soon(self.poll)
 
     def _carry_on(self) -> None:
         while self._to_do and self._coordination is not None:
@@ -160,7 +160,7 @@ class ControllerElection:
 
     def _load(self) -> None:
         coordination = self._shared
-        coordination.hear()  # what earlier controllers committed must not be heard after it was loaded
+        coordination.poll()  # what earlier controllers committed must not be heard after it was loaded
         if self._state.state is not State.LOADING:
             return
         orders = Orders(self._runtime.node_id, self._state.term, ClusterImage.of(coordination.changes()))
