@@ -8,6 +8,7 @@ SentRequest       a request that a machine sent to the broker, for the test to a
 ClusterStub       the cluster that a tested service sees
 history           the judge of what clients recorded: `logkernel.testing.history`
 simulate          simulated clusters under faults, with an election of yours or the built-in ones
+contracts         a suite of tests for each kind of plugins: `logkernel.testing.contracts`
 
 Each is imported when it is first asked for.
 """

@@ -1,0 +1,50 @@
+"""Contract kits: one suite of tests for each kind of plugins, which a plugin's author subclasses.
+
+    from logkernel.testing.contracts import PartitionerContract
+
+    class TestMine(PartitionerContract):
+        name = "mine"
+
+They need pytest and hypothesis: `pip install 'logkernel[kits]'`. Each is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logkernel.testing.contracts.codec import CodecContract as CodecContract
+    from logkernel.testing.contracts.kit import ContractBroken as ContractBroken
+    from logkernel.testing.contracts.kit import Kit as Kit
+    from logkernel.testing.contracts.partitioner import PartitionerContract as PartitionerContract
+
+_HOMES = {
+    "CodecContract": "codec",
+    "ContractBroken": "kit",
+    "Kit": "kit",
+    "PartitionerContract": "partitioner",
+}
+__all__ = ["CodecContract", "ContractBroken", "Kit", "PartitionerContract", "kits"]
+
+
+def kits() -> dict[str, type[Kit[Any]]]:
+    """Kind of plugins, as `logkernel_names` gives it → its kit."""
+    found = [__getattr__(name) for name in _HOMES if name.endswith("Contract")]
+    return {kit.kind: kit for kit in sorted(found, key=lambda kit: str(kit.kind))}
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are imported on first use."""
+    return sorted({*globals(), *__all__})
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use. Raises `ImportError` where pytest or hypothesis is missing."""
+    if name in _HOMES:
+        lacking = [needed for needed in ("pytest", "hypothesis") if find_spec(needed) is None]
+        if lacking:
+            raise ImportError(f"contract kits need {' and '.join(lacking)}; pip install 'logkernel[kits]'")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,168 @@
+"""The base of the contract kits: where the plugin under test comes from, and how a broken promise is told.
+
+To add a kit for a kind of plugins:
+
+1. One file here with one class `…Contract(Kit[…])`. `kind` is the kind that `logkernel_names` gives; `provide` gets the
+   object from a kernel; each promise is a method `test_…` without fixtures or parameters, so that it can be called
+   without pytest. It says what is wrong by `self.broken("problem; remedy")`, or lets `self.calling(…)` say it.
+2. Its name in `_HOMES` of this package.
+3. Wrong plugins in `tests/contracts/test_kits_catch.py`, one for each promise at least; a test there asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from logkernel.config.broker import BrokerConfig
+from logkernel.errors import LogkernelError, PluginError
+from logkernel.hookspecs import KINDS, hookimpl
+from logkernel.kernel import Kernel
+
+P = TypeVar("P")
+F = TypeVar("F", bound=Callable[..., Any])
+UNKNOWN = "no-plugin-has-this-name"
+UNDER_TEST = "under-test"
+SHOWN = 80
+"""Characters of a value in a message."""
+
+
+class ContractBroken(AssertionError):
+    """A plugin breaks a promise of its contract. The text says which, and how to keep it."""
+
+
+def examples(count: int) -> Callable[[F], F]:
+    """Let hypothesis try so many examples, however slow the machine is. One kit serves many classes."""
+    quiet = [HealthCheck.differing_executors, HealthCheck.too_slow, HealthCheck.data_too_large]
+    chosen: Callable[[F], F] = settings(
+        max_examples=count, deadline=None, report_multiple_bugs=False, suppress_health_check=quiet
+    )
+    return chosen
+
+
+def shown(value: object) -> str:
+    """A value in a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
+
+
+class Kit(Generic[P]):
+    """The promises of one kind of plugins as tests. Subclass it, and say which plugin is tested:
+
+        class TestMine(PartitionerContract):
+            name = "mine"
+
+    `name` finds an installed plugin, or one of the modules and objects in `plugins`. Instead, override `make` to return
+    a new object on each call."""
+
+    kind: ClassVar[str]
+    """The kind, as `logkernel_names` gives it."""
+    name: str = ""
+    """The plugin's name, as a setting would choose it."""
+    plugins: Sequence[object] = ()
+    """Modules or objects with hooks that are not installed."""
+    settings: Mapping[str, str] = {}
+    """Settings as an operator writes them: the topic's or the broker's, as the hook of this kind gets them."""
+    methods: ClassVar[Sequence[str]] = ()
+    """What the object has to have."""
+
+    def make(self) -> P:
+        """Return a new object of the plugin."""
+        if not self.name:
+            raise TypeError(f"{type(self).__name__} tests nothing; set `name`, or override `make`")
+        return self.provide(self.kernel, self.name)
+
+    def provide(self, kernel: Kernel, name: str) -> P:
+        """Return a new object from a kernel, as a broker or client asks for it."""
+        raise NotImplementedError(f"{type(self).__name__}.provide")
+
+    # ------------------------------------------------------------ what every plugin keeps to
+
+    def test_it_has_the_methods_of_its_contract(self) -> None:
+        made = self.make()
+        lacking = [name for name in self.methods if not hasattr(made, name)]
+        if lacking:
+            self.broken(f"{shown(made)} lacks {', '.join(lacking)}; see logkernel.contracts")
+
+    def test_settings_may_choose_it_by_its_name(self) -> None:
+        """Without `logkernel_names`, a setting that names the plugin is refused."""
+        self.only_by_name()
+        known = self.kernel.names(self.kind)
+        if self.name not in known:
+            self.broken(f"logkernel_names does not list ({self.kind!r}, {self.name!r}) but {known}; return it there")
+
+    def test_it_answers_to_its_own_name_only(self) -> None:
+        """A hook that returns an object for every name takes the place of all other plugins."""
+        self.only_by_name()
+        try:
+            found = self.provide(self.kernel, UNKNOWN)
+        except PluginError as error:
+            if UNKNOWN not in str(error) or " failed in " in str(error):
+                self.broken(f"{error}; return None for other names")
+        else:
+            self.broken(f"{KINDS[self.kind]} returned {shown(found)} for {UNKNOWN!r}; return None for other names")
+
+    # ------------------------------------------------------------ for the kits
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """A kernel with what is installed, and with `plugins`."""
+        return Kernel(plugins=self.plugins)
+
+    @cached_property
+    def config(self) -> BrokerConfig:
+        """A broker's settings, those of all plugins included."""
+        return BrokerConfig.load(None, (), self.kernel.declarations())
+
+    @cached_property
+    def topic_settings(self) -> Any:
+        """`settings` as those of a topic: a `TopicSettings`."""
+        self.config.validate_topic(self.settings)
+        return self.config.topic_settings(self.settings)
+
+    def only_by_name(self) -> None:
+        """Skip a test of hooks where the suite overrides `make`."""
+        if not self.name:
+            pytest.skip("this suite makes its object itself; set `name` to test the hooks, too")
+
+    def as_plugins(self) -> tuple[str, Sequence[object]]:
+        """The plugin under test as (name, plugins), for a broker, client or simulation."""
+        if self.name:
+            return self.name, self.plugins
+        hook = KINDS[self.kind]
+
+        def provided(name: str) -> object:
+            return self.make() if name == UNDER_TEST else None
+
+        def names() -> list[tuple[str, str]]:
+            return [(self.kind, UNDER_TEST)]
+
+        return UNDER_TEST, [SimpleNamespace(**{hook: hookimpl(provided), "logkernel_names": hookimpl(names)})]
+
+    def broken(self, problem: str) -> NoReturn:
+        """Raise `ContractBroken`, which names the plugin."""
+        raise ContractBroken(f"{self.kind} {self.name or type(self).__name__}: {problem}")
+
+    @contextmanager
+    def calling(self, call: str, *allowed: type[Exception]) -> Iterator[None]:
+        """Call the plugin inside: what it raises breaks the contract, except for `allowed`.
+
+        A kernel's guards judge what a plugin decides; their `PluginError` says what is wrong in words of its own."""
+        let_through: tuple[type[BaseException], ...] = (ContractBroken, *allowed)
+        try:
+            yield
+        except let_through:
+            raise
+        except PluginError as error:
+            raise ContractBroken(f"{self.kind} {self.name or type(self).__name__}: {error}") from error
+        except (Exception, RecursionError) as error:
+            names = " or ".join(one.__name__ for one in allowed)
+            remedy = f"raise only {names}" if names else "raise nothing"
+            what = f"{type(error).__name__}: {error}" if not isinstance(error, LogkernelError) else str(error)
+            self.broken(f"{call} raised {what}; {remedy} there")
