@@ -26,6 +26,7 @@ PROVIDES = {
     "logkernel_isr": "IsrPolicy",
     "logkernel_placement": "PlacementStrategy",
     "logkernel_cleanup": "CleanupPolicy",
+    "logkernel_produce_interceptor": "ProduceInterceptor",
     "logkernel_assignor": "Assignor",
     "logkernel_transport": "Transport",
     "logkernel_coordination": "Coordination",

@@ -33,6 +33,7 @@ from logkernel.contracts import (
     MetricsReporter,
     Partitioner,
     PlacementStrategy,
+    ProduceInterceptor,
     RecordDecoder,
     Service,
     ServiceDeclaration,
@@ -54,6 +55,7 @@ KINDS: Mapping[str, str] = {
     "metrics reporter": "logkernel_metrics_reporter",
     "partitioner": "logkernel_partitioner",
     "placement": "logkernel_placement",
+    "produce interceptor": "logkernel_produce_interceptor",
     "service": "logkernel_services",
     "shared coordination": "logkernel_coordination",
     "transport": "logkernel_transport",
@@ -117,6 +119,15 @@ def logkernel_cleanup(name: str) -> CleanupPolicy | None:
 
 
 @hookspec(firstresult=True)
+def logkernel_produce_interceptor(name: str, settings: Mapping[str, Any]) -> ProduceInterceptor | None:
+    """Return the produce interceptor called `name`, one of the topic's `produce.interceptors`: a new object for each
+    partition that a broker leads.
+
+    `settings` are the topic's plugin-owned settings, typed; when they change, a new object is asked for. If the plugin
+    is missing, writes to the topic fail, as its records would pass unchecked."""
+
+
+@hookspec(firstresult=True)
 def logkernel_assignor(name: str) -> Assignor | None:
     """Return the assignor called `name`, one of `group.consumer.assignors` (KIP-848)."""
 
@@ -164,8 +175,8 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor, cleanup
     policy, codec, connector, coordination, decoder, election, interceptor, isr, metrics reporter, partitioner,
-    placement, service, shared coordination and transport. An unknown kind, or a codec other than Kafka's four, is
-    logged as a warning at start."""
+    placement, produce interceptor, service, shared coordination and transport. An unknown kind, or a codec other than
+    Kafka's four, is logged as a warning at start."""
     return ()
 
 

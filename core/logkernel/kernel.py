@@ -32,6 +32,7 @@ from logkernel.contracts import (
     MetricsReporter,
     Partitioner,
     PlacementStrategy,
+    ProduceInterceptor,
     RecordDecoder,
     Service,
     ServiceDeclaration,
@@ -42,7 +43,14 @@ from logkernel.contracts import (
 from logkernel.errors import LogkernelError, PluginError, UnsupportedCompressionType
 from logkernel.installed import EntryPoint, entry_points
 from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
-from logkernel.plugin_guards import GuardedAssignor, GuardedElection, GuardedIsr, GuardedPlacement, GuardedPolicy
+from logkernel.plugin_guards import (
+    GuardedAssignor,
+    GuardedElection,
+    GuardedIsr,
+    GuardedPlacement,
+    GuardedPolicy,
+    GuardedProduceInterceptor,
+)
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -305,6 +313,12 @@ class Kernel:
     def cleanup(self, name: str) -> CleanupPolicy:
         found: CleanupPolicy = self._need("cleanup policy", name, self._ask("logkernel_cleanup", name=name))
         return GuardedPolicy(found, name, self.faults, partial(self.origin_of, found))
+
+    def produce_interceptor(self, name: str, settings: Mapping[str, Any]) -> GuardedProduceInterceptor:
+        found: ProduceInterceptor = self._need(
+            "produce interceptor", name, self._ask("logkernel_produce_interceptor", name=name, settings=settings)
+        )
+        return GuardedProduceInterceptor(found, name, self.faults, partial(self.origin_of, found))
 
     def assignor(self, name: str) -> Assignor:
         found: Assignor = self._need("assignor", name, self._ask("logkernel_assignor", name=name))

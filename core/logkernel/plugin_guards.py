@@ -13,6 +13,8 @@ plugin may decide:
     IsrPolicy         the answer is neither True nor False
     PlacementStrategy there are not as many rows as partitions; a row has not `factor` replicas, or one twice, or one of
                       a broker that is not alive
+    ProduceInterceptor
+                      an answer is neither a `Record`, of bytes, headers and an int64 timestamp, nor a `Refusal`
     Assignor          judged by the groups service, which knows the members
 
 A policy that wants the active segment gone says so by its next offset, which the high watermark must have reached. An
@@ -40,12 +42,21 @@ from logkernel.contracts import (
     LogFacts,
     PlacementFacts,
     PlacementStrategy,
+    ProduceInterceptor,
+    Refusal,
     Rewrite,
+    WriteFacts,
 )
 from logkernel.errors import LogkernelError, PluginError
 from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
+from logkernel.vocabulary import Record
 
 T = TypeVar("T")
+
+MAX_REFUSALS = 1_000
+"""Refused records of one batch that its client is told of."""
+MAX_REASON = 500
+"""Characters of a refusal that are sent to the client."""
 
 
 class _Guard:
@@ -153,6 +164,45 @@ class GuardedPlacement(_Guard):
         )
 
 
+class GuardedProduceInterceptor(_Guard):
+    """A `contracts.ProduceInterceptor`, asked for a batch at a time."""
+
+    __slots__ = ("_interceptor", "_name")
+
+    def __init__(
+        self, interceptor: ProduceInterceptor, name: str, faults: PluginFaults, origin: Callable[[], Origin]
+    ) -> None:
+        super().__init__(faults, origin)
+        self._interceptor = interceptor
+        self._name = name
+
+    def intercept(self, records: list[Record], write: WriteFacts) -> list[tuple[int, str]]:
+        """Replace `records` by what the plugin makes of them; return (index, reason) of those that it refuses."""
+        return self._call(
+            f"produce interceptor {self._name}",
+            f"the batch for {write.topic}-{write.partition} was not written",
+            lambda: self._ask_for_each(records, write),
+        )
+
+    def _ask_for_each(self, records: list[Record], write: WriteFacts) -> list[tuple[int, str]]:
+        refused: list[tuple[int, str]] = []
+        on_record = self._interceptor.on_record
+        for index, record in enumerate(records):
+            answer: Any = on_record(record, write)
+            if isinstance(answer, Refusal):
+                refused.append((index, str(answer.reason)[:MAX_REASON]))
+                if len(refused) == MAX_REFUSALS:
+                    break
+            elif not _is_record(answer):
+                raise PluginError(
+                    f"{self._origin()}: produce interceptor {self._name} returned {answer!r:.200} for record {index};"
+                    f" return a Record of bytes, or a Refusal"
+                )
+            else:
+                records[index] = answer
+        return refused
+
+
 class GuardedAssignor(_Guard):
     """`contracts.Assignor`."""
 
@@ -250,6 +300,22 @@ def _problem(facts: LogFacts, step: Any) -> str | None:
     else:
         return "which is neither DropBefore nor Rewrite"
     return None
+
+
+def _is_record(value: Any) -> bool:
+    """Whether the record is one that a batch can hold."""
+    return (
+        isinstance(value, Record)
+        and isinstance(value.key, bytes | None)
+        and isinstance(value.value, bytes | None)
+        and type(value.timestamp_ms) is int
+        and -1 <= value.timestamp_ms < 2**63
+        and isinstance(value.headers, tuple)
+        and all(
+            isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], bytes | None)
+            for row in value.headers
+        )
+    )
 
 
 def _is_offset(value: Any) -> bool:

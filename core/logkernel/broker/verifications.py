@@ -102,6 +102,7 @@ class Terms:
     """What the writes of one produce request have in common."""
 
     transactional_id: str
+    client: RequestContext
     acks: int
     wall_ms: int
     deadline_ms: int
@@ -233,7 +234,7 @@ class Verifications:
             write.receiver.deliver(Outcome(self._replicas.absence(*write.replica.name).code))
             return
         write.replica.produce(
-            write.data, terms.acks, write.receiver, terms.wall_ms, terms.deadline_ms, guard=write.guard
+            write.data, terms.acks, write.receiver, terms.wall_ms, terms.deadline_ms, write.guard, terms.client
         )
 
 

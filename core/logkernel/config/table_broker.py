@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from logkernel.config.definitions import Setting
-from logkernel.config.table_topic import ELECTIONS, ISR_POLICIES, NATURAL, PARTITIONERS, PLACEMENTS, POSITIVE
+from logkernel.config.table_topic import (
+    ELECTIONS,
+    INTERCEPTORS,
+    ISR_POLICIES,
+    NATURAL,
+    PARTITIONERS,
+    PLACEMENTS,
+    POSITIVE,
+)
 from logkernel.config.values import BOOLEAN, INT, LIST, LONG, STRING, Between, Each, NonEmpty, OneOf, Validator
 
 AS_VERSIONS = (
@@ -93,6 +101,15 @@ ROWS: tuple[Setting, ...] = (
         "Default of the topic setting of the same name. Own setting.",
         own=True,
         chooses="placement",
+    ),
+    _row(
+        "produce.interceptors",
+        LIST,
+        "",
+        INTERCEPTORS,
+        "Default of the topic setting of the same name. A setting of logkernel, not of Kafka.",
+        own=True,
+        chooses="produce interceptor",
     ),
     _row(
         "logkernel.sendfile",

@@ -25,6 +25,7 @@ ELECTIONS = OneOf("clean", "unclean")
 PLACEMENTS = OneOf("kafka", "modulo")
 ISR_POLICIES = OneOf("time", "messages")
 PARTITIONERS = OneOf("default", "keyed", "round_robin")
+INTERCEPTORS = Each(OneOf())
 NATURAL = Between(0)
 POSITIVE = Between(1)
 FOREVER = str(2**63 - 1)
@@ -366,5 +367,15 @@ ROWS: tuple[Setting, ...] = (
         "The placement plugin that says which brokers hold new partitions: `kafka`, `modulo` or a plugin's.",
         own=True,
         chooses="placement",
+    ),
+    _row(
+        "produce.interceptors",
+        LIST,
+        "",
+        INTERCEPTORS,
+        "produce.interceptors",
+        "Plugins that see each written record before it is stored, in this order; each may replace or refuse it.",
+        own=True,
+        chooses="produce interceptor",
     ),
 )

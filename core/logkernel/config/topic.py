@@ -48,5 +48,6 @@ class TopicSettings:
     election: str = "clean"
     isr: str = "time"
     placement: str = "kafka"
+    produce_interceptors: tuple[str, ...] = ()
     plugin: dict[str, Any] = field(factory=dict)
     """Settings that plugins own, by their full names, typed; those of a missing plugin are text."""

@@ -170,6 +170,8 @@ class OneOf:
         self.words = words
 
     def __call__(self, value: Any) -> None:
+        if not self.words:
+            raise ValueError("no installed plugin provides one")
         if value not in self.words:
             raise ValueError(f"String must be one of: {', '.join(self.words)}")
 
@@ -200,7 +202,7 @@ class Each:
             raise ValueError("List must not name an element twice")
 
     def __str__(self) -> str:
-        what = f"of {', '.join(self.bounds.words)}" if self.bounds else "of names"
+        what = f"of {', '.join(self.bounds.words)}" if self.bounds and self.bounds.words else "of names"
         return f"a list {what}{'' if self.empty else ', not empty'}"
 
 

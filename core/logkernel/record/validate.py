@@ -7,7 +7,7 @@ producers act on them: `CorruptMessage` is retried, `InvalidRecord` is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import Final
 
@@ -37,7 +37,7 @@ from logkernel.record.batch import (
     parse_header,
     set_max_timestamp,
 )
-from logkernel.record.bounds import CodecFor
+from logkernel.record.bounds import CodecFor, decompressed_limit
 from logkernel.record.crc import crc32c
 from logkernel.record.decode import check_crc, record_section
 from logkernel.vocabulary import NO_TIMESTAMP, BatchFacts, Record
@@ -46,6 +46,9 @@ MAX_LONG: Final = 2**63 - 1
 KEEP: Final = -1
 """Target codec id of `compression.type=producer`."""
 SHOWN_ERRORS: Final = 3
+
+Intercept = Callable[[BatchFacts, list[Record]], None]
+"""Replaces records of a batch in the list, or raises `RecordsRefused`; their number stays."""
 
 _I32: Final = Struct(">i")
 _unpack_i32 = _I32.unpack_from
@@ -112,13 +115,19 @@ class Checked:
 
 
 def check_produce(
-    buf: Buffer, policy: WritePolicy, codec_for: CodecFor, wall_ms: int, *, allow_legacy: bool = False
+    buf: Buffer,
+    policy: WritePolicy,
+    codec_for: CodecFor,
+    wall_ms: int,
+    intercept: Intercept | None = None,
+    *,
+    allow_legacy: bool = False,
 ) -> Checked:
     """Check the records of one partition in a produce request, and make them what the topic stores.
 
     `buf` holds exactly one v2 batch; with `allow_legacy` it may hold a message set of magic 0 or 1
     instead, which becomes one. The max timestamp is put right where the producer's is not, and is the
-    broker's with LogAppendTime.
+    broker's with LogAppendTime. `intercept` gets the records of a sound batch; the rest judges what it leaves.
 
     Raises `CorruptMessage` (lengths, CRC, undecodable block), `InvalidRecord` (anything else that breaks
     the format, or a null key on a compacted topic), `InvalidTimestamp`, `MessageTooLarge`,
@@ -132,13 +141,19 @@ def check_produce(
     facts = _check_header(buf, policy)
     section, start, end = record_section(buf, facts, codec_for, policy.max_decompressed_bytes)
     least, largest, null_key = loops.walk(section, start, end, facts.count, facts.base_timestamp_ms)
+    replaced = None if intercept is None else _intercepted(section, start, end, facts, intercept)
+    if replaced is not None:
+        section, start, end = replaced, 0, len(replaced)
+        least, largest, null_key = loops.walk(section, start, end, facts.count, facts.base_timestamp_ms)
     if policy.compacted and null_key >= 0 and not facts.attributes & CONTROL:
         raise _null_keys(section, start, end, facts)
     own_times = not policy.log_append_time and least != NO_TIMESTAMP
     before_ms, after_ms = policy.timestamp_before_max_ms, policy.timestamp_after_max_ms
     if not (own_times and wall_ms - least <= before_ms and largest - wall_ms <= after_ms):
         _check_timestamps(section, start, end, facts, policy, wall_ms, own_times)
-    return _finished(buf, facts, policy, section, start, end, wall_ms, largest)
+    if replaced is None:
+        return _finished(buf, facts, policy, section, start, end, wall_ms, largest)
+    return _finished(buf, facts, policy, section, start, end, wall_ms, largest, codec_for)
 
 
 def own_batch(
@@ -219,8 +234,13 @@ def _null_keys(section: Buffer, start: int, end: int, facts: BatchFacts) -> Reco
         for index, record in _records(section, start, end, facts)
         if record.key is None
     )
-    refused = RecordsRefused(_summary(errors))
-    refused.record_errors = errors
+    return refused_records(errors)
+
+
+def refused_records(errors: Sequence[tuple[int, str]]) -> RecordsRefused:
+    """The refusal of a batch because of single records: (index, why) of each."""
+    refused = RecordsRefused(_summary(tuple(errors)))
+    refused.record_errors = tuple(errors)
     return refused
 
 
@@ -272,15 +292,20 @@ def _finished(
     end: int,
     wall_ms: int,
     largest: int,
+    codec_for: CodecFor | None = None,
 ) -> Checked:
-    """The batch with its right max timestamp and codec."""
+    """The batch with its right max timestamp and codec. `codec_for`: its records are those in `section` only."""
     attributes = facts.attributes & ~LOG_APPEND_TIME
     if policy.log_append_time:
         attributes, largest = attributes | LOG_APPEND_TIME, wall_ms
     target = policy.target_codec_id
     if target != KEEP and target != attributes & CODEC_MASK and not attributes & CONTROL:
         facts.attributes, facts.max_timestamp_ms = attributes & ~CODEC_MASK | target, largest
-        return _made_over(facts, policy, memoryview(section)[start:end])
+        return _made_over(facts, policy, memoryview(section)[start:end], policy.target_codec)
+    if codec_for is not None:
+        facts.attributes, facts.max_timestamp_ms = attributes, largest
+        codec_id = attributes & CODEC_MASK
+        return _made_over(facts, policy, memoryview(section)[start:end], codec_for(codec_id) if codec_id else None)
     data = _writable(buf)
     if attributes != facts.attributes or largest != facts.max_timestamp_ms:
         set_max_timestamp(data, 0, largest, attributes)
@@ -294,8 +319,20 @@ def _writable(buf: Buffer) -> bytearray | memoryview:
     return buf
 
 
-def _made_over(facts: BatchFacts, policy: WritePolicy, section: memoryview) -> Checked:
-    """The same records in the topic's codec; everything else in the header stays."""
+def _intercepted(section: Buffer, start: int, end: int, facts: BatchFacts, intercept: Intercept) -> bytes | None:
+    """The records that `intercept` leaves, encoded; None if it leaves them as they are."""
+    records = loops.decode_records(section, start, end, facts.count, 0, facts.base_timestamp_ms)
+    intercept(facts, records)
+    encoded, _, _ = loops.encode_records(records, 0, facts.base_timestamp_ms, False)
+    return None if encoded == memoryview(section)[start:end] else encoded
+
+
+def _made_over(facts: BatchFacts, policy: WritePolicy, section: memoryview, codec: Codec | None) -> Checked:
+    """The records of `section` in this codec; everything else in the header stays."""
+    stored = section if codec is None else codec.compress(section)
+    limit = decompressed_limit(len(stored)) if policy.max_decompressed_bytes is None else policy.max_decompressed_bytes
+    if len(section) > limit:
+        raise MessageTooLarge(f"records of {len(section)} bytes pass the {limit} that a batch may hold uncompressed")
     data = bytearray(
         join_batch(
             facts.base_offset,
@@ -308,13 +345,13 @@ def _made_over(facts: BatchFacts, policy: WritePolicy, section: memoryview) -> C
             facts.producer_epoch,
             facts.base_sequence,
             facts.count,
-            policy.target_codec.compress(section) if policy.target_codec and policy.target_codec_id else section,
+            stored,
         )
     )
     if len(data) > policy.max_message_bytes:
         raise MessageTooLarge(
-            f"a batch of {len(data)} bytes after compression.type={policy.compression_type} passes "
-            f"max.message.bytes={policy.max_message_bytes}"
+            f"a batch of {len(data)} bytes, as it would be stored with compression.type={policy.compression_type},"
+            f" passes max.message.bytes={policy.max_message_bytes}"
         )
     facts.position, facts.size = 0, len(data)
     return Checked(data, [facts])

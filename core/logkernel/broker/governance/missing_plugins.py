@@ -17,6 +17,7 @@ CONSEQUENCES: Final[Mapping[str, str]] = {
     "cleanup policy": "it cleans nothing meanwhile",
     "isr": "replica.lag.time.max.ms decides who is in sync meanwhile",
     "election": "they get no new leader meanwhile",
+    "produce interceptor": "writes to them fail meanwhile",
     "partitioner": "records without a partition are refused meanwhile",
 }
 """Kind of plugin → what its absence means for a topic."""
@@ -31,7 +32,9 @@ def tell_missing(kernel: Kernel, settings: Mapping[str, TopicSettings]) -> None:
         wanted = [("election", each.election), ("isr", each.isr), ("partitioner", each.partitioner)]
         if each.compression_type not in AS_IT_CAME:
             wanted.append(("codec", each.compression_type))
-        for row in [*wanted, *(("cleanup policy", name) for name in each.cleanup_policy)]:
+        wanted += [("cleanup policy", name) for name in each.cleanup_policy]
+        wanted += [("produce interceptor", name) for name in each.produce_interceptors]
+        for row in wanted:
             topics.setdefault(row, []).append(topic)
     provided = set(kernel.all_names()) if topics else set()
     for kind, name in sorted(topics.keys() - provided):

@@ -77,7 +77,7 @@ def produce(ctx: HandlerContext, request: ProduceRequest, context: RequestContex
                 error = refusal or ctx.replicas.absence(name, data.index)
                 part.deliver(Outcome(error.code))
             elif transactional is None:
-                replica.produce(data.records or b"", acks, part, wall_ms, deadline_ms)
+                replica.produce(data.records or b"", acks, part, wall_ms, deadline_ms, None, context)
             else:
                 transactional.append((replica, data.records or b"", part))
     if transactional:
@@ -97,6 +97,7 @@ def _in_transaction(
 
     terms = Terms(
         transactional_id=request.transactional_id or "",
+        client=context,
         acks=request.acks,
         wall_ms=wall_ms,
         deadline_ms=deadline_ms,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from logkernel.attrs_lite import mutable
@@ -17,7 +17,7 @@ from logkernel.broker.replicas.replica import Replica, StorageFailed
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.config.topic import TopicSettings
-from logkernel.contracts import Codec
+from logkernel.contracts import Codec, RequestContext
 from logkernel.errors import KafkaError, KafkaStorageError, RecordListTooLarge
 from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.leader import Leader
@@ -28,6 +28,9 @@ from logkernel.record.validate import WritePolicy, check_produce
 from logkernel.storage.directory import PASSING
 from logkernel.storage.log import Log
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, IsrProposal, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.replicas.interceptors import TopicInterceptors
 
 log = logging.getLogger("logkernel.replica")
 
@@ -68,7 +71,16 @@ def _nobody(replica: LeaderReplica, proposal: IsrProposal) -> None:
 class LeaderReplica(Replica):
     """A partition that this broker leads: its log, its leader machine and its write policy."""
 
-    __slots__ = ("_codec_for", "_expiry", "_propose", "_proposed_ms", "end_news", "leader", "policy")
+    __slots__ = (
+        "_codec_for",
+        "_expiry",
+        "_propose",
+        "_proposed_ms",
+        "end_news",
+        "interceptors",
+        "leader",
+        "policy",
+    )
 
     def __init__(
         self,
@@ -96,6 +108,8 @@ class LeaderReplica(Replica):
         self._codec_for = runtime.kernel.codec_for
         self.leader = leader
         self._expiry: Timer | None = None
+        self.interceptors: TopicInterceptors | None = None
+        """None if the topic names none."""
         self.configure(settings, target_codec)
 
     def configure(self, settings: TopicSettings, target_codec: Codec | None) -> None:
@@ -117,6 +131,10 @@ class LeaderReplica(Replica):
             max_message_bytes=settings.max_message_bytes,
             compacted="compact" in settings.cleanup_policy,
         )
+        if settings.produce_interceptors or self.interceptors is not None:
+            from logkernel.broker.replicas.interceptors import interceptors_of
+
+            self.interceptors = interceptors_of(self._runtime.kernel, self.name, settings, self.interceptors)
 
     # ------------------------------------------------------------ write
 
@@ -128,13 +146,18 @@ class LeaderReplica(Replica):
         wall_ms: int,
         deadline_ms: int,
         guard: int | None = None,
+        client: RequestContext | None = None,
     ) -> None:
         """Validate, decide, append, answer. Raises nothing: every error is delivered to the receiver.
 
-        `guard`: see `Leader.on_produce`.
+        `guard`: see `Leader.on_produce`. `client`: who writes; None for this process.
         """
         try:
-            checked = check_produce(data, self.policy, self._codec_for, wall_ms)
+            if self.interceptors is None:
+                checked = check_produce(data, self.policy, self._codec_for, wall_ms)
+            else:
+                intercept = self.interceptors.intercept(self.leader.producers, client, wall_ms, guard)
+                checked = check_produce(data, self.policy, self._codec_for, wall_ms, intercept)
         except KafkaError as error:
             faults = getattr(error, "record_errors", ())
             receiver.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))

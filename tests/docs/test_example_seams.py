@@ -1,0 +1,40 @@
+"""The example distributions of `docs/plugins`, found by their entry points and at work."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import logkernel
+from logkernel.errors import InvalidRecord
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def install(name: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pip makes of an example, without pip: its modules and its entry points, importable here."""
+    project = tomllib.loads((EXAMPLES / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    shutil.copytree(EXAMPLES / name / "src", site, dirs_exist_ok=True)
+    info = site / f"{name.replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {project['version']}\n")
+    rows = [f"{point} = {module}" for point, module in project["entry-points"]["logkernel"].items()]
+    (info / "entry_points.txt").write_text("\n".join(["[logkernel]", *rows]) + "\n")
+    monkeypatch.syspath_prepend(str(site))
+
+
+def test_masking_masks_and_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("acme-masking", tmp_path / "site", monkeypatch)
+    with logkernel.open() as log:
+        log.create_topic("payments", config={"produce.interceptors": "mask", "acme.mask.fields": "card,iban"})
+        for value in (b'{"card": "4111111111111111", "sum": 7}', b'{"sum": 8}', None):
+            log.append("payments", value, key=b"k")
+        for refused, why in ((b"7", "not a JSON object"), (b"{", "not JSON")):
+            with pytest.raises(InvalidRecord, match=why):
+                log.append("payments", refused)
+        assert [record.value for record in log.read("payments")] == [
+            b'{"card": "************1111", "sum": 7}', b'{"sum": 8}', None
+        ]  # fmt: skip
