@@ -165,7 +165,7 @@ class GuardedPlacement(_Guard):
 
 
 class GuardedProduceInterceptor(_Guard):
-    """A `contracts.ProduceInterceptor`, asked for a batch at a time."""
+    """`contracts.ProduceInterceptor`; `intercept` asks it for a batch at a time."""
 
     __slots__ = ("_interceptor", "_name")
 
@@ -176,31 +176,39 @@ class GuardedProduceInterceptor(_Guard):
         self._interceptor = interceptor
         self._name = name
 
+    def on_record(self, record: Record, write: WriteFacts) -> Record | Refusal:
+        return self._guarded(write, lambda: self._judged(record, write))
+
     def intercept(self, records: list[Record], write: WriteFacts) -> list[tuple[int, str]]:
         """Replace `records` by what the plugin makes of them; return (index, reason) of those that it refuses."""
-        return self._call(
-            f"produce interceptor {self._name}",
-            f"the batch for {write.topic}-{write.partition} was not written",
-            lambda: self._ask_for_each(records, write),
-        )
+        return self._guarded(write, lambda: self._ask_for_each(records, write))
+
+    def _guarded(self, write: WriteFacts, decide: Callable[[], T]) -> T:
+        place = f"produce interceptor {self._name}"
+        return self._call(place, f"the batch for {write.topic}-{write.partition} was not written", decide)
 
     def _ask_for_each(self, records: list[Record], write: WriteFacts) -> list[tuple[int, str]]:
         refused: list[tuple[int, str]] = []
-        on_record = self._interceptor.on_record
         for index, record in enumerate(records):
-            answer: Any = on_record(record, write)
-            if isinstance(answer, Refusal):
-                refused.append((index, str(answer.reason)[:MAX_REASON]))
-                if len(refused) == MAX_REFUSALS:
-                    break
-            elif not _is_record(answer):
-                raise PluginError(
-                    f"{self._origin()}: produce interceptor {self._name} returned {answer!r:.200} for record {index};"
-                    f" return a Record of bytes, or a Refusal"
-                )
-            else:
+            answer = self._judged(record, write)
+            if isinstance(answer, Record):
                 records[index] = answer
+                continue
+            refused.append((index, answer.reason[:MAX_REASON]))
+            if len(refused) == MAX_REFUSALS:
+                break
         return refused
+
+    def _judged(self, record: Record, write: WriteFacts) -> Record | Refusal:
+        index = record.offset
+        answer: Any = self._interceptor.on_record(record, write)
+        if _is_record(answer) or (isinstance(answer, Refusal) and isinstance(answer.reason, str)):
+            found: Record | Refusal = answer
+            return found
+        raise PluginError(
+            f"{self._origin()}: produce interceptor {self._name} returned {answer!r:.200} for record {index};"
+            f" return a Record of bytes, or a Refusal with a text"
+        )
 
 
 class GuardedAssignor(_Guard):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,8 +17,11 @@ from logkernel.errors import InvalidRecord
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def install(name: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pip makes of an example, without pip: its modules and its entry points, importable here."""
+SEAMS = ("acme-masking",)
+
+
+def copy(name: str, site: Path) -> None:
+    """What pip makes of an example, without pip: its modules and its entry points."""
     project = tomllib.loads((EXAMPLES / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     shutil.copytree(EXAMPLES / name / "src", site, dirs_exist_ok=True)
     info = site / f"{name.replace('-', '_')}-{project['version']}.dist-info"
@@ -23,7 +29,24 @@ def install(name: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {project['version']}\n")
     rows = [f"{point} = {module}" for point, module in project["entry-points"]["logkernel"].items()]
     (info / "entry_points.txt").write_text("\n".join(["[logkernel]", *rows]) + "\n")
+
+
+def install(name: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy(name, site)
     monkeypatch.syspath_prepend(str(site))
+
+
+def test_their_own_tests_pass_which_use_the_contract_kits(tmp_path: Path) -> None:
+    for name in SEAMS:
+        copy(name, tmp_path)
+    folders = [str(EXAMPLES / name / "tests") for name in SEAMS]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib", "-c", os.devnull]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), *folders],
+        capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_masking_masks_and_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.kit import ContractBroken as ContractBroken
     from logkernel.testing.contracts.kit import Kit as Kit
     from logkernel.testing.contracts.partitioner import PartitionerContract as PartitionerContract
+    from logkernel.testing.contracts.produce_interceptor import (
+        ProduceInterceptorContract as ProduceInterceptorContract,
+    )
 
 _HOMES = {
     "CodecContract": "codec",
     "ContractBroken": "kit",
     "Kit": "kit",
     "PartitionerContract": "partitioner",
+    "ProduceInterceptorContract": "produce_interceptor",
 }
-__all__ = ["CodecContract", "ContractBroken", "Kit", "PartitionerContract", "kits"]
+__all__ = ["CodecContract", "ContractBroken", "Kit", "PartitionerContract", "ProduceInterceptorContract", "kits"]
 
 
 def kits() -> dict[str, type[Kit[Any]]]:
