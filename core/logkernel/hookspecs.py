@@ -9,7 +9,7 @@ group `logkernel`:
 Hooks that *provide* return an object for a name. The first implementation that does not return None wins; outside
 distributions are asked before built-ins. Hooks that *describe* return what a plugin provides and owns. Hooks that
 *tell* are called after an event; what they raise is logged and ignored. No hook is called per record or batch, so a
-hook may take some milliseconds; one that takes longer is logged.
+hook may take some milliseconds. One that takes more than a second is logged, while it runs and when it returns.
 """
 
 from __future__ import annotations

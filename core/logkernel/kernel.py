@@ -8,10 +8,12 @@ state, and two kernels in a process share none.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from threading import get_ident
 from time import monotonic
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import pluggy
@@ -174,6 +176,7 @@ class Kernel:
 
     def _ask(self, hook: str, /, **facts: Any) -> Any:
         """Call a hook that provides. What a plugin raises becomes a `PluginError` with the plugin's name."""
+        outer = self.faults.running.begin(self._named_asked, (hook, get_ident()))
         try:
             return getattr(self._manager.hook, hook)(**facts)
         except LogkernelError:
@@ -184,6 +187,8 @@ class Kernel:
             raise PluginError(
                 f"{origin} failed in {hook}: {what}; fix or uninstall it, or block it by plugins.block"
             ) from error
+        finally:
+            self.faults.running.end(outer)
 
     def tell(self, hook: str, /, **facts: Any) -> None:
         """Call an event hook in every plugin. What a plugin raises is logged with the plugin's name and kept in
@@ -191,10 +196,13 @@ class Kernel:
         for implementation in reversed(getattr(self._manager.hook, hook).get_hookimpls()):
             origin = self._origin(implementation.plugin_name)
             begun_s = monotonic()
+            outer = self.faults.running.begin(tuple, (origin, hook))
             try:
                 implementation.function(*[facts[name] for name in implementation.argnames])
             except Exception as error:
                 self.faults.raised(origin, hook, error, "ignored, as nothing depends on it")
+            finally:
+                self.faults.running.end(outer)
             elapsed_ms = (monotonic() - begun_s) * 1000
             if elapsed_ms > SLOW_MS:
                 self.faults.took(origin, hook, elapsed_ms)
@@ -217,16 +225,31 @@ class Kernel:
 
     def _raiser(self, hook: str, error: Exception) -> Origin:
         """Return the plugin whose implementation of the hook raised the error."""
+        frames, trace = [], error.__traceback__
+        while trace is not None:
+            frames.append(trace.tb_frame)
+            trace = trace.tb_next
+        return self._among(hook, frames)
+
+    def _named_asked(self, key: tuple[str, int]) -> tuple[Origin, str]:
+        """A call of `_ask`, by (hook, thread): whichever plugin's implementation runs there now."""
+        hook, thread = key
+        frames, frame = [], sys._current_frames().get(thread)
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.f_back
+        return self._among(hook, frames), hook
+
+    def _among(self, hook: str, frames: Iterable[FrameType]) -> Origin:
+        """Return the plugin whose implementation of the hook one of `frames` runs."""
         codes = {
             getattr(one.function, "__code__", None): one.plugin_name
             for one in getattr(self._manager.hook, hook).get_hookimpls()
         }
-        trace = error.__traceback__
-        while trace is not None:
-            name = codes.get(trace.tb_frame.f_code)
+        for frame in frames:
+            name = codes.get(frame.f_code)
             if name is not None:
                 return self._origin(name)
-            trace = trace.tb_next
         return Origin("?", "unknown")
 
     # ------------------------------------------------------------ what plugins provide

@@ -3,12 +3,17 @@
 A plugin's fault affects only what the plugin provides (an observer's event, a service's shard, a topic's cleanup), so
 it could remain unseen. There is one row for each plugin and call; repeated faults only count up, and are logged at
 powers of two.
+
+A call that has not returned raises nothing. `RunningCalls` notes what runs; `broker/hang_watch.py` looks at it from
+another thread.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import get_ident
+from typing import Any
 
 from logkernel.attrs_lite import frozen, mutable
 
@@ -32,6 +37,52 @@ class Origin:
         return f"plugin {self.plugin!r} of distribution {self.distribution!r}"
 
 
+Namer = Callable[[Any], tuple[Origin, str]]
+"""Names a call that was noted with this key: whose code it is, and the hook or method."""
+
+
+class RunningCalls:
+    """What code of plugins runs now: the latest call of each thread that is in one.
+
+    A call is noted by two stores, without the time, because a broker makes one for nearly every request. Each note is a
+    new object, so that whoever looks twice knows whether it is the same call.
+    """
+
+    __slots__ = ("by_thread",)
+
+    def __init__(self) -> None:
+        self.by_thread: dict[int, tuple[Namer, Any]] = {}
+        """Thread → its note. Read it from any thread; `begin` and `end` alone change it."""
+
+    def begin(self, namer: Namer, key: Any) -> tuple[Namer, Any] | None:
+        """A call begins on this thread. Returns what `end` must be given."""
+        thread, noted = get_ident(), self.by_thread
+        outer = noted.get(thread)
+        noted[thread] = (namer, key)
+        return outer
+
+    def end(self, outer: tuple[Namer, Any] | None) -> None:
+        if outer is None:
+            del self.by_thread[get_ident()]
+        else:
+            self.by_thread[get_ident()] = outer
+
+
+@frozen
+class Hang:
+    """A call of a plugin that has not returned."""
+
+    origin: Origin
+    place: str
+    for_ms: int
+    """How long it has lasted, at least."""
+    at: str
+    """Where its thread stands: `file:line in function`."""
+
+    def __str__(self) -> str:
+        return f"{self.origin} has not returned from {self.place} for {self.for_ms / 1000:,.0f} s, and is at {self.at}"
+
+
 @mutable
 class PluginFault:
     """One place in which a plugin failed."""
@@ -49,6 +100,7 @@ class PluginFaults:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[Origin, str], PluginFault] = {}
+        self.running = RunningCalls()
 
     def __iter__(self) -> Iterator[PluginFault]:
         return iter(self._rows.values())

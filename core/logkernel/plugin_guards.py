@@ -69,7 +69,8 @@ class _Guard:
         self._origin = origin
 
     def _call(self, place: str, consequence: str, decide: Callable[[], T]) -> T:
-        begun_s = monotonic()
+        running, begun_s = self._faults.running, monotonic()
+        outer = running.begin(self._named, place)
         try:
             return decide()
         except PluginError as error:
@@ -83,9 +84,13 @@ class _Guard:
                 f"{self._origin()} failed in {place}: {type(error).__name__}: {error}; {consequence}"
             ) from error
         finally:
+            running.end(outer)
             elapsed_ms = (monotonic() - begun_s) * 1000
             if elapsed_ms > SLOW_MS:
                 self._faults.took(self._origin(), place, elapsed_ms)
+
+    def _named(self, place: str) -> tuple[Origin, str]:
+        return self._origin(), place
 
 
 class GuardedPolicy(_Guard):

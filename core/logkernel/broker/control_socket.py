@@ -9,6 +9,8 @@ and nobody over a network. One JSON object a line, each way:
 
 Answers carry the id of their request and may come in another order. A line is at most 64 KiB; whoever sends a longer
 one, or bytes that are no such object, is told so and cut off.
+
+While a plugin holds up the broker's thread, its loop accepts nobody. `ControlServer.refuse_waiting` does so then.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from typing import Any, cast
 NAME = "control.sock"
 VERSION = 1
 MAX_LINE_BYTES = 1 << 16
+REFUSAL_S = 0.5
+"""Seconds that one command may take to arrive, where the broker's thread is held up."""
 MAX_PATH_BYTES = 107
 """`sockaddr_un` holds 108, the last one a zero."""
 
@@ -86,6 +90,8 @@ class ControlServer:
         self._folders = folders
         self._handle = handle
         self._servers: list[tuple[str, asyncio.AbstractServer]] = []
+        self._doors: list[socket.socket] = []
+        """The same sockets again, for a thread that accepts in the loop's place."""
         self._open: set[asyncio.Transport] = set()
 
     async def start(self) -> None:
@@ -93,19 +99,61 @@ class ControlServer:
         for folder in self._folders:
             try:
                 made = bind(folder)
+                door = made.dup()
                 server = await loop.create_unix_server(lambda: _Connection(self._handle, self._open), sock=made)
             except OSError as error:
                 log.warning("no control socket: folder=%s error=%s", folder, error)
             else:
+                door.setblocking(False)
+                self._doors.append(door)
                 self._servers.append((folder, server))
 
+    def refuse_waiting(self, error: str, message: str) -> None:
+        """Answer the commands that nobody accepted yet with this error. From any thread; for a loop that is held up."""
+        for door in self._doors:
+            with contextlib.suppress(OSError, _NoCommand):  # nobody waits there, or is gone again
+                channel, _ = door.accept()
+                with channel, channel.makefile("rb") as lines:
+                    channel.settimeout(REFUSAL_S)
+                    number, _, _ = _parse(lines.readline(MAX_LINE_BYTES))
+                    channel.sendall(_row(number, {"ok": False, "error": error, "message": message}))
+
     async def close(self) -> None:
+        for door in self._doors:
+            door.close()
+        self._doors.clear()
         for folder, server in self._servers:
             server.close()
             unbind(folder)
         self._servers.clear()
         for transport in list(self._open):
             transport.close()
+
+
+def _parse(line: bytes) -> tuple[Any, str, dict[str, Any]]:
+    """Of a command: its id, its name and its arguments. Raises `_NoCommand`."""
+    try:
+        request = json.loads(line)
+        if not isinstance(request, dict):
+            raise ValueError("no object")
+        version, number = request["v"], request.get("id")
+        command, arguments = request["command"], request.get("arguments", {})
+        if not isinstance(command, str) or not isinstance(arguments, dict):
+            raise ValueError("command is a string, arguments an object")
+    except (ValueError, KeyError, RecursionError) as error:
+        raise _NoCommand(None, "InvalidRequest", f"no command: {error}") from error
+    if version != VERSION:
+        raise _NoCommand(number, "UnsupportedVersion", f"version {version!r} is not {VERSION}")
+    return number, command, arguments
+
+
+def _row(number: Any, answer: dict[str, Any]) -> bytes:
+    row = {"v": VERSION, "id": number, **answer}
+    return json.dumps(row, separators=(",", ":"), default=str).encode() + b"\n"
+
+
+class _NoCommand(ValueError):
+    """A line that is no command: (its id, error, message)."""
 
 
 class _Connection(asyncio.Protocol):
@@ -138,18 +186,9 @@ class _Connection(asyncio.Protocol):
 
     def _line(self, line: bytes) -> None:
         try:
-            request = json.loads(line)
-            if not isinstance(request, dict):
-                raise ValueError("no object")
-            version, number = request["v"], request.get("id")
-            command, arguments = request["command"], request.get("arguments", {})
-            if not isinstance(command, str) or not isinstance(arguments, dict):
-                raise ValueError("command is a string, arguments an object")
-        except (ValueError, KeyError, RecursionError) as error:
-            self._refuse(None, "InvalidRequest", f"no command: {error}")
-            return
-        if version != VERSION:
-            self._refuse(number, "UnsupportedVersion", f"version {version!r} is not {VERSION}")
+            number, command, arguments = _parse(line)
+        except _NoCommand as error:
+            self._refuse(*error.args)
             return
         self._handle(command, arguments, lambda answer: self._reply(number, answer))
 
@@ -159,8 +198,7 @@ class _Connection(asyncio.Protocol):
 
     def _reply(self, number: Any, answer: dict[str, Any]) -> None:
         if not self._transport.is_closing():
-            row = {"v": VERSION, "id": number, **answer}
-            self._transport.write(json.dumps(row, separators=(",", ":"), default=str).encode() + b"\n")
+            self._transport.write(_row(number, answer))
 
 
 class NoBroker(OSError):

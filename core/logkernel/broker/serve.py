@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.control_socket import ControlServer, Reply
+from logkernel.broker.hang_watch import HangWatch
 from logkernel.broker.runtime import Flushed, flush_here
 from logkernel.config.listeners import address, why_cannot_listen
 from logkernel.contracts import BrokerDoor, Listener
 from logkernel.errors import CannotListen, DuplicateBrokerRegistration
+from logkernel.plugin_faults import Hang
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -51,6 +53,7 @@ class Server:
         self._flusher: Executor | None = None
         self._flushes: set[asyncio.Future[None]] = set()
         self._control: ControlServer | None = None
+        self._watch: HangWatch | None = None
         self._left: asyncio.Future[None] | None = None
         """Done when `leave` need not wait any more."""
 
@@ -66,6 +69,8 @@ class Server:
             self.listeners.append(listener)
             self.broker.addresses.listening(name, listener.port, listener.host)
         await self._listen_for_commands()
+        self._watch = HangWatch(self.broker.runtime.kernel.faults.running, self._refuse_commands)
+        self._watch.start()
         self._step()
         addresses = tuple(address(listener.host, listener.port) for listener in self.listeners)
         self.broker.runtime.kernel.tell(
@@ -84,6 +89,17 @@ class Server:
 
             self._control = ControlServer(folders, handle)
             await self._control.start()
+
+    def _refuse_commands(self, hangs: Sequence[Hang]) -> None:
+        """On the thread of the watch, while the loop is held up."""
+        if self._control is not None:
+            what = "; ".join(map(str, hangs))
+            self._control.refuse_waiting("PluginError", f"{what}; the broker answers nothing until it does")
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
     # ------------------------------------------------------------ runtime.Driver
 
@@ -165,6 +181,7 @@ class Server:
         if self._left is not None and not self._left.done():
             self._left.set_result(None)
         self.broker.runtime.drive(None)
+        self._stop_watching()
         if self._control is not None:
             await self._control.close()
         for listener in self.listeners:
@@ -185,6 +202,7 @@ class Server:
             await asyncio.sleep(0)
         if self._flusher is not None:
             self._flusher.shutdown()
+        self._stop_watching()
         self.broker.runtime.drive(None)
         if self._handle is not None:
             self._handle.cancel()

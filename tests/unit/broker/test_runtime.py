@@ -27,13 +27,15 @@ ALLOWED = {
     "broker/timers.py": {"time"},
     "broker/runtime.py": {"os.urandom"},
     "broker/workers.py": {"threading", "concurrent.futures.ThreadPoolExecutor"},
+    "broker/hang_watch.py": {"threading"},  # looks at calls that do not return; nothing in a broker depends on it
     "broker/cleaner.py": LOCK,  # of the throttle that workers share
     "broker/serve.py": {"concurrent.futures.ThreadPoolExecutor"},  # sets `run_flush`
     "storage/epochs.py": LOCK,
     "storage/directory.py": {*LOCK, "uuid.uuid4"},  # where no broker opens it
     "storage/directories.py": {"uuid.uuid4", "concurrent.futures.ThreadPoolExecutor"},  # as many as settings say
-    "kernel.py": {"time"},  # how long a plugin's code took, for the log
+    "kernel.py": {"time", *LOCK},  # how long a plugin's code took, and on which thread it runs, for the log
     "plugin_guards.py": {"time"},  # likewise
+    "plugin_faults.py": LOCK,  # likewise
     "storage/compaction/rewriting.py": LOCK,
     "storage/reader.py": {"time"},  # reads beside a broker, in another process
     "storage/simdisk.py": {"random"},  # from its seed

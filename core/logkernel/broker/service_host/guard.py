@@ -27,12 +27,14 @@ class ServiceFailed(Exception):
 class ServiceGuard:
     """Calls the code of one service."""
 
-    __slots__ = ("_made", "_name", "_runtime")
+    __slots__ = ("_made", "_name", "_runtime", "running")
 
     def __init__(self, runtime: Runtime, name: str) -> None:
         self._runtime = runtime
         self._name = name
         self._made: object | None = None
+        self.running = runtime.kernel.faults.running
+        """For callers in a hurry, who call `code` themselves."""
 
     def made(self, service: object) -> None:
         """From here on, faults are this object's plugin's."""
@@ -40,10 +42,17 @@ class ServiceGuard:
 
     def call(self, consequence: str, code: Callable[..., T], *arguments: Any) -> T:
         """Raises `ServiceFailed` for whatever `code` raises."""
+        outer = self.running.begin(self.named, code)
         try:
             return code(*arguments)
         except Exception as error:
             raise self.failed(consequence, code, error) from error
+        finally:
+            self.running.end(outer)
+
+    def named(self, code: Callable[..., Any]) -> tuple[Origin, str]:
+        """Whose `code` is, and what it is called in logs."""
+        return self._origin(), self._place(code)
 
     def failed(self, consequence: str, code: Callable[..., Any], error: Exception) -> ServiceFailed:
         """Note what `code` raised; returns what is to be raised instead. For callers in a hurry, who call `code`

@@ -126,10 +126,7 @@ class ServiceHost:
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
         service = self.service
-        try:
-            parts = service.split(request, self.shard_count)
-        except Exception as error:
-            raise self.guard.failed("its request is refused", service.split, error) from error
+        parts = self.guard.call("its request is refused", service.split, request, self.shard_count)
         if self.is_led and type(request).__name__ in self.declared.asks_all:
             parts = [part for part in parts if self.replica(part[0]) is not None]
         if not parts:
@@ -152,9 +149,8 @@ class ServiceHost:
         """The whole answer of a request's parts. Where the service fails at it, its refusal of the request."""
         service = self.service
         try:
-            return service.join(request, responses, context)
-        except Exception as error:
-            self.guard.failed("its request is refused", service.join, error)
+            return self.guard.call("its request is refused", service.join, request, responses, context)
+        except ServiceFailed:
             return self.refusal(request, UnknownServerError.code)
 
     def refusal(self, request: Any, code: int) -> Any:

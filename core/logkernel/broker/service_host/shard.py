@@ -188,10 +188,14 @@ class Shard:
 
     def replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
         """Fold records that lie in the log, all of one producer's transaction or of none. Raises `ServiceFailed`."""
+        guard = self.host.guard
+        outer = guard.running.begin(guard.named, self._replay)
         try:
             self._replay(records, producer)
         except Exception as error:
-            raise self.host.guard.failed(NO_RECORDS, self._replay, error) from error
+            raise guard.failed(NO_RECORDS, self._replay, error) from error
+        finally:
+            guard.running.end(outer)
 
     def _replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
         machine = self.machine
@@ -250,15 +254,18 @@ class Shard:
         host = self.host
         clock = host.runtime.clock
         wall_ms, mono_ms = clock.wall_ms(), clock.mono_ms()
-        self.deciding = True
+        self.deciding, guard = True, host.guard
+        outer = guard.running.begin(guard.named, event)
         try:
             try:
                 decision = event(*facts, wall_ms, mono_ms)
             except Exception as error:
-                raise host.guard.failed("it does not hear of it", event, error) from error
+                raise guard.failed("it does not hear of it", event, error) from error
+            finally:
+                guard.running.end(outer)
             elapsed_ms = clock.mono_ms() - mono_ms
             if elapsed_ms > SLOW_MS:
-                host.guard.took(event, elapsed_ms)
+                guard.took(event, elapsed_ms)
             if decision.records:
                 self._begun += 1
                 self._append(decision, wall_ms, mono_ms)
