@@ -39,6 +39,7 @@ COMMANDS: Final[Table] = {
         "Recover a data directory that no broker uses; show the plan and ask first.",
     ),
     "simulate": ("logkernel.cli.simulate:simulate", "Simulate clusters under faults, from seeds; replay a seed."),
+    "test-server": ("logkernel.cli.test_server:test_server", "Run a broker for tests, with a control port over HTTP."),
     "history": ("logkernel.cli.app:history", "Judge what clients recorded of a cluster."),
     "completion": ("logkernel.cli.completion:completion", "Print the completion script for a shell."),
 }

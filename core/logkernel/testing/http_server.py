@@ -10,7 +10,7 @@ import logging
 import selectors
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,11 +50,13 @@ class HttpServer:
         max_body_bytes: int = MAX_BODY_BYTES,
         max_connections: int = MAX_CONNECTIONS,
         idle_s: float = IDLE_S,
+        refused: Callable[[HTTPException], WSGIApplication] = lambda refusal: refusal,
     ) -> None:
-        """Port 0 takes a free one. A body of more than `max_body_bytes` is refused by 413."""
+        """Port 0 takes a free one. A body of more than `max_body_bytes` is refused by 413; `refused` says what is
+        answered to a request that does not reach `app`."""
         listener = _listen(host, port)
         try:
-            self._server = _Server(listener, _bounded(app, max_body_bytes), max_connections, idle_s)
+            self._server = _Server(listener, _bounded(app, max_body_bytes, refused), max_connections, idle_s)
         finally:
             listener.close()  # the server has a copy of it
         self.host, self.port = host, self._server.port
@@ -101,7 +103,9 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def _bounded(app: WSGIApplication, max_bytes: int) -> WSGIApplication:
+def _bounded(
+    app: WSGIApplication, max_bytes: int, refused: Callable[[HTTPException], WSGIApplication]
+) -> WSGIApplication:
     """`app` with a body that was read whole before, or an answer that refuses it."""
 
     def read(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -111,7 +115,7 @@ def _bounded(app: WSGIApplication, max_bytes: int) -> WSGIApplication:
             if len(body) > max_bytes:  # werkzeug cuts a body in chunks at its limit, and says nothing
                 raise RequestEntityTooLarge()
         except HTTPException as refusal:  # too large, cut, silent for too long, or in chunks that are none
-            return refusal(environ, start_response)
+            return refused(refusal)(environ, start_response)
         environ["wsgi.input"] = BytesIO(body)
         environ["wsgi.input_terminated"] = True
         return app(environ, start_response)

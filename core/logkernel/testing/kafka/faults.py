@@ -103,6 +103,12 @@ class Fault:
         self.struck += 1
         return True
 
+    def go_on(self, fitted: int, struck: int) -> None:
+        """Be as a fault that has met so many requests already, so that the same chance decides about the next one."""
+        for _ in range(fitted - self.fitted):
+            self.random.random()
+        self.fitted, self.struck = fitted, struck
+
     def remove(self) -> None:
         """Strike no more. Requests that stall are carried out."""
         self.faults.remove(self)

@@ -20,6 +20,7 @@ from uuid import UUID
 
 from logkernel.attrs_lite import frozen
 from logkernel.broker.build import build
+from logkernel.config.listeners import ANY_HOST, address
 from logkernel.config.loading import plugin_lists
 from logkernel.config.values import render
 from logkernel.contracts import MetadataChange
@@ -46,6 +47,8 @@ FOR_TESTS: Final = {
 }
 """What differs from Kafka's defaults: nobody waits for members that never come, and little is opened."""
 SETTLES_S: Final = 30.0
+LISTEN: Final = "127.0.0.1:0"
+LISTENER: Final = "PLAINTEXT"
 
 
 @frozen
@@ -68,6 +71,8 @@ class Kafka(KafkaView):
         plugins: Iterable[object] = (),
         path: str | Path | None = None,
         sockets: bool = True,
+        listen: str = LISTEN,
+        advertised: str | None = None,
         as_version: str | None = None,
         seed: int = 0,
         faults: str | Path | Iterable[Mapping[str, Any]] = (),
@@ -77,6 +82,8 @@ class Kafka(KafkaView):
         `topics` are names, or name → partitions, or name → settings of the topic with `partitions` among them.
         `settings` are the broker's by Kafka's names; `_` may stand for `.`. `plugins` are modules or objects with
         hooks, in addition to those that are installed. Without `sockets` only clients that are made here reach it.
+        It listens at `listen` ("host:port", port 0 takes a free one), and tells clients to connect to `advertised`
+        ("host:port", port 0 is the bound one), if that differs.
         `as_version` is a release of Kafka ("2.8" to "4.3"): clients are told of what it had, and newer requests are
         refused. `seed` decides what faults with a probability strike; `faults` is what `Faults.load` takes. Raises
         `ConfigError`, `PluginError`.
@@ -93,14 +100,19 @@ class Kafka(KafkaView):
         self._path = path
         if path is not None:
             self._overrides.append(f"log.dirs={path}")
+        if advertised is None and listen.rpartition(":")[0].strip("[]") in ANY_HOST:
+            advertised = "localhost:0"
+        if advertised is not None:
+            self._overrides += [f"listeners={LISTENER}://{listen}", f"advertised.listeners={LISTENER}://{advertised}"]
         self._plugins = list(plugins)
         self._disk = TestDisk() if path is None else None
         self._metadata: list[MetadataChange] = []
         self._log = self._open()
         try:
-            self._address = self._log.listen() if sockets else ""
+            self._listen = self._log.listen(listen) if sockets else ""
             self.create_topics(topics)
             self.faults.load(faults)
+            self._told = self._told_address()
         except BaseException:
             self._log.close()
             raise
@@ -144,8 +156,8 @@ class Kafka(KafkaView):
         if not self._log.closed:
             raise LogkernelError("this broker runs; stop or kill it first")
         self._log = self._open()
-        if self._address:
-            self._log.listen(self._address)
+        if self._listen:
+            self._log.listen(self._listen)
 
     def restart(self) -> None:
         """Stop the broker cleanly, and start it."""
@@ -179,24 +191,37 @@ class Kafka(KafkaView):
     @contextmanager
     def full_disk(self) -> Iterator[None]:
         """Meanwhile the broker's disk has no room. Raises `ConfigError` for a broker in a folder."""
-        disk = self._own_disk("without room")
-        disk.is_full = True
+        self.fill_disk()
         try:
             yield
         finally:
-            disk.is_full = False
+            self.fill_disk(False)
+
+    def fill_disk(self, full: bool = True) -> None:
+        """Have no room on the broker's disk from now on, or room again. Raises as `full_disk`."""
+        self._own_disk("without room").is_full = full
 
     @property
     def bootstrap_servers(self) -> str:
         """ "host:port", for clients of any kind. Raises `LogkernelError` without sockets."""
-        if not self._address:
+        if not self._listen:
             raise LogkernelError("this broker has no sockets; use its producer() and consumer(), or open it with them")
-        return self._address
+        return self._told
+
+    @property
+    def running(self) -> bool:
+        """False after `stop`, `kill` and `close`."""
+        return not self._log.closed
 
     @property
     def log(self) -> EmbeddedLog:
         """The open log inside."""
         return self._log
+
+    def _told_address(self) -> str:
+        """Where clients are told to connect to."""
+        _, host, port, _ = self._log.broker.addresses.endpoint(LISTENER)
+        return address(host, port)
 
     def _run(self, work: Callable[[], T]) -> T:
         """Do `work` on the broker's thread; on this one while there is no broker."""
@@ -211,6 +236,10 @@ class Kafka(KafkaView):
     def requests(self) -> Requests:
         """What clients asked, decoded, the oldest first; the newest 10,000 are kept."""
         return self._run(lambda: Requests(self._requests))
+
+    def requests_since(self, number: int, most: int, most_bytes: int) -> tuple[list[tuple[int, ClientRequest]], int]:
+        """Requests from `number` on, as `RequestLog.since`; and the number that the next one gets."""
+        return self._run(lambda: (self._requests.since(number, most, most_bytes), self._requests.end))
 
     def clear_requests(self) -> None:
         """Forget what clients asked so far."""

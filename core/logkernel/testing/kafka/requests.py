@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, SupportsIndex, overload
 
 from logkernel.attrs_lite import frozen
@@ -71,6 +72,7 @@ class RequestLog:
     def __init__(self) -> None:
         self._kept: deque[tuple[ClientRequest, int]] = deque()
         self._bytes = 0
+        self._gone = 0
 
     def add(self, request: ClientRequest, size: int) -> None:
         """`size` is how many bytes of records it holds."""
@@ -78,11 +80,31 @@ class RequestLog:
         self._bytes += size
         while len(self._kept) > MOST_KEPT or (self._bytes > MOST_KEPT_BYTES and len(self._kept) > 1):
             self._bytes -= self._kept.popleft()[1]
+            self._gone += 1
 
     def __iter__(self) -> Iterator[ClientRequest]:
         return (request for request, _ in self._kept)
 
+    def since(self, number: int, most: int, most_bytes: int) -> list[tuple[int, ClientRequest]]:
+        """Up to `most` requests from `number` on, with their numbers, the oldest first; of about `most_bytes`, but at
+        least one. Requests are numbered from 0 as they come."""
+        found: list[tuple[int, ClientRequest]] = []
+        size = 0
+        start = max(0, number - self._gone)
+        for index, (request, held) in enumerate(islice(self._kept, start, start + most), start):
+            size += held
+            if found and size > most_bytes:
+                break
+            found.append((self._gone + index, request))
+        return found
+
+    @property
+    def end(self) -> int:
+        """The number that the next request gets."""
+        return self._gone + len(self._kept)
+
     def clear(self) -> None:
+        self._gone += len(self._kept)
         self._kept.clear()
         self._bytes = 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from logkernel.config.values import render
@@ -155,7 +155,19 @@ class KafkaView(ABC):
 
         With `isolation` "read_uncommitted" those of open and aborted transactions are among them.
         """
-        return [record for number in self._numbers(topic, partition) for record in self._read(topic, number, isolation)]
+        return list(self.iterate(topic, partition, isolation=isolation))
+
+    def iterate(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int | None = None,
+        *,
+        isolation: str = "read_committed",
+    ) -> Iterator[KafkaRecord]:
+        """As `records`, read as they are asked for; of a partition maybe from an offset on."""
+        for number in self._numbers(topic, partition):
+            yield from self._read(topic, number, isolation, offset)
 
     def _numbers(self, topic: str, partition: int | None) -> Iterable[int]:
         return range(self.topics.get(self.topic(topic), 0)) if partition is None else [partition]

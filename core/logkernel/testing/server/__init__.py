@@ -1,0 +1,8 @@
+"""The tested broker in a process of its own, for tests in any language (decision 051): `logkernel test-server`.
+
+main       its life: a `Kafka`, the control port, the ready line; it ends with the process that started it
+control    the control port: routes → what a `Kafka` can do
+body       pure: what a request to the control port says, checked
+rows       pure: records, requests, faults and what is expected, as JSON
+lifeline   whether the process that started this one is still there
+"""

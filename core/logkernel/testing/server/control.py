@@ -1,0 +1,417 @@
+"""The control port: what a `Kafka` can do, over HTTP. docs/testing-other-languages.md has the table of calls.
+
+Bodies and answers are JSON; `answers` says what a failed call is answered with.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from werkzeug.exceptions import HTTPException, NotFound
+from werkzeug.routing import Map, Rule
+from werkzeug.wrappers import Request, Response
+
+from logkernel import __version__
+from logkernel.errors import ConfigError, UnknownTopicOrPartition
+from logkernel.testing.kafka.faults import Fault
+from logkernel.testing.kafka.matching import ANYTHING
+from logkernel.testing.server.answers import answer, failed, refused, told
+from logkernel.testing.server.body import Fields, parse
+from logkernel.testing.server.rows import (
+    REGEX,
+    expected,
+    fault_row,
+    pattern,
+    plain,
+    record_row,
+    request_row,
+    written,
+)
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+    from logkernel.testing.kafka.kafka import Kafka, KafkaSnapshot
+
+MOST_WITHIN_S: Final = 600.0
+MOST_RECORDS: Final = 10_000
+MOST_REQUESTS: Final = 1_000
+MOST_BYTES: Final = 4 << 20
+"""About so much of records is in one answer."""
+MOST_SNAPSHOTS: Final = 100
+MOST_PARTITION: Final = 2**31 - 1
+MOST_OFFSET: Final = 2**63 - 1
+MOST_DAYS: Final = 36_500.0
+ISOLATIONS: Final = ("read_committed", "read_uncommitted")
+UNITS: Final = {"days": 1.0, "hours": 24.0, "minutes": 1_440.0, "seconds": 86_400.0, "ms": 86_400_000.0}
+"""How many of each are in a day."""
+
+
+class Control:
+    """The WSGI application. Requests may come on many threads."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+        self._life = threading.RLock()
+        """Held while the broker is stopped or started."""
+        self._faults: dict[int, Fault] = {}
+        self._next_fault = 1
+        self._snapshots: dict[str, KafkaSnapshot] = {}
+        self._full = False
+        for fault in kafka.faults.made:
+            self._number(fault)
+        self._routes = Map([Rule(path, methods=[method], endpoint=name) for method, path, name in ROUTES])
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        return self._answer(Request(environ))(environ, start_response)
+
+    def _answer(self, request: Request) -> Response:
+        try:
+            if request.headers.get("Origin") is not None:
+                return failed(403, "Forbidden", "a web page sent this; call the control port from a test")
+            name, values = self._routes.bind_to_environ(request.environ).match()
+            call: Callable[..., Any] = getattr(self, name)
+            fields = request.args.to_dict() if request.method == "GET" else parse(request.get_data())
+            return answer(200, call(fields, **values))
+        except HTTPException as error:
+            return refused(error, request)
+        except Exception as error:
+            return told(error, running=self._kafka.running)
+
+    # ------------------------------------------------------------ life
+
+    def health(self, given: Any) -> Any:
+        Fields(given).end()
+        return {
+            "status": "running" if self._kafka.running else "stopped",
+            "bootstrap_servers": self._kafka.bootstrap_servers,
+            "version": __version__,
+            "pid": os.getpid(),
+        }
+
+    def stop(self, given: Any) -> Any:
+        return self._live(given, self._kafka.stop)
+
+    def kill(self, given: Any) -> Any:
+        return self._live(given, self._kafka.kill)
+
+    def start(self, given: Any) -> Any:
+        return self._live(given, self._kafka.start)
+
+    def restart(self, given: Any) -> Any:
+        return self._live(given, self._kafka.restart)
+
+    def _live(self, given: Any, turn: Callable[[], None]) -> Any:
+        Fields(given).end()
+        with self._life:
+            turn()
+        return self.health({})
+
+    def snapshots(self, given: Any) -> Any:
+        Fields(given).end()
+        return sorted(self._snapshots)
+
+    def save(self, given: Any, name: str) -> Any:
+        Fields(given).end()
+        with self._life:
+            if name not in self._snapshots and len(self._snapshots) >= MOST_SNAPSHOTS:
+                raise ConfigError(f"there are {MOST_SNAPSHOTS} snapshots; DELETE one of them first")
+            self._snapshots[name] = self._kafka.save()
+        return {"saved": name}
+
+    def restore(self, given: Any, name: str) -> Any:
+        Fields(given).end()
+        with self._life:
+            self._kafka.restore(self._snapshot(name))
+        return {"restored": name}
+
+    def forget(self, given: Any, name: str) -> Any:
+        Fields(given).end()
+        self._snapshot(name)
+        del self._snapshots[name]
+        return {"deleted": name}
+
+    def _snapshot(self, name: str) -> KafkaSnapshot:
+        if name not in self._snapshots:
+            there = ", ".join(sorted(self._snapshots)) or "none"
+            raise NotFound(f"there is no snapshot {name!r} (there are: {there}); save it first")
+        return self._snapshots[name]
+
+    def disk(self, given: Any) -> Any:
+        Fields(given).end()
+        return {"full": self._full}
+
+    def set_disk(self, given: Any) -> Any:
+        fields = Fields(given)
+        full = fields.flag("full")
+        fields.end()
+        self._kafka.fill_disk(full)
+        self._full = full
+        return {"full": full}
+
+    # ------------------------------------------------------------ topics and records
+
+    def topics(self, given: Any) -> Any:
+        Fields(given).end()
+        return self._kafka.topics
+
+    def create_topics(self, given: Any) -> Any:
+        """The body: names, name → partitions, or name → settings with partitions among them."""
+        names = given if isinstance(given, list) else None
+        wanted = {name: {} for name in names} if names is not None and all(map(_is_text, names)) else given
+        if not isinstance(wanted, dict) or not all(map(_is_topic, wanted.values())):
+            raise ConfigError(
+                'topics are a list of names, or an object: {"orders": 3} or {"orders": {"partitions": 3,'
+                ' "retention.ms": 1000}}; write one of them'
+            )
+        self._kafka.create_topics(wanted)
+        return self._kafka.topics
+
+    def delete_topic(self, given: Any, topic: str) -> Any:
+        Fields(given).end()
+        self._kafka.delete_topic(topic)
+        return {"deleted": topic}
+
+    def produce(self, given: Any, topic: str) -> Any:
+        """The body: a record, or a list of them."""
+        rows = [self._checked(row) for row in (given if isinstance(given, list) else [given])]
+        found = [plain(self._kafka.produce(topic, **row)) for row in rows]
+        return found if isinstance(given, list) else found[0]
+
+    def _checked(self, row: Any) -> dict[str, Any]:
+        fields = Fields(row)
+        headers = fields.any("headers", None)
+        if not (headers is None or isinstance(headers, dict)):
+            raise ConfigError(f"headers are {headers!r}; write an object of names and texts")
+        found = {
+            "value": written(fields.any("value", None)),
+            "key": written(fields.any("key", None)),
+            "headers": {name: _header(name, value) for name, value in (headers or {}).items()},
+            "partition": fields.number("partition", 0, MOST_PARTITION, None),
+            "timestamp_ms": fields.number("timestamp_ms", -1, MOST_OFFSET, -1),
+        }
+        fields.end()
+        return found
+
+    def records(self, given: Any, topic: str) -> Any:
+        fields = Fields(given)
+        partition = fields.number("partition", 0, MOST_PARTITION, None)
+        offset = fields.number("offset", 0, MOST_OFFSET, None)
+        limit = fields.number("limit", 1, MOST_RECORDS, MOST_RECORDS)
+        isolation = fields.choice("isolation", ISOLATIONS, ISOLATIONS[0])
+        fields.end()
+        if offset is not None and partition is None:
+            raise ConfigError("offset belongs to a partition; say which one by partition=")
+        rows: list[dict[str, Any]] = []
+        size = 0
+        for record in self._kafka.iterate(topic, partition, offset, isolation=isolation):
+            size += len(record.key or b"") + len(record.value or b"")
+            if len(rows) == limit or (rows and size > MOST_BYTES):
+                return {"records": rows, "more": True}
+            rows.append(record_row(record))
+        return {"records": rows, "more": False}
+
+    def offsets(self, given: Any, topic: str) -> Any:
+        Fields(given).end()
+        if topic not in self._kafka.topics:
+            raise UnknownTopicOrPartition(f"there is no topic {topic!r}; create it first")
+        return {
+            number: {"start": self._kafka.start_offset(topic, number), "end": self._kafka.end_offset(topic, number)}
+            for number in range(self._kafka.topics[topic])
+        }
+
+    def compact(self, given: Any) -> Any:
+        return self._clean(given, self._kafka.compact)
+
+    def retention(self, given: Any) -> Any:
+        return self._clean(given, self._kafka.apply_retention)
+
+    def _clean(self, given: Any, work: Callable[[str | None], None]) -> Any:
+        fields = Fields(given)
+        topic = fields.text("topic", None)
+        fields.end()
+        work(topic)
+        return {}
+
+    # ------------------------------------------------------------ what is waited for
+
+    def assert_produced(self, given: Any) -> Any:
+        fields = Fields(given)
+        topic = fields.text("topic")
+        headers = fields.any("headers", None)
+        if not (headers is None or isinstance(headers, dict)):
+            raise ConfigError(f"headers are {headers!r}; write an object of names and what is expected")
+        wanted: dict[str, Any] = {name: expected(fields.any(name, ANYTHING)) for name in ("key", "value")}
+        partition = fields.number("partition", 0, MOST_PARTITION, None)
+        isolation = fields.choice("isolation", ISOLATIONS, ISOLATIONS[0])
+        within = fields.amount("within_s", MOST_WITHIN_S, 0)
+        fields.end()
+        found = self._kafka.assert_produced(
+            topic, **wanted, headers=expected(headers), partition=partition, within=within, isolation=isolation
+        )
+        return record_row(found)
+
+    def wait_offset(self, given: Any) -> Any:
+        fields = Fields(given)
+        topic, partition = fields.text("topic"), fields.number("partition", 0, MOST_PARTITION, 0)
+        offset, within = fields.number("offset", 0, MOST_OFFSET), fields.amount("within_s", MOST_WITHIN_S, WITHIN_S)
+        fields.end()
+        self._kafka.wait_for_offset(topic, partition, offset=offset, within=within)
+        return {}
+
+    def wait_group(self, given: Any) -> Any:
+        fields = Fields(given)
+        group, members = fields.text("group"), fields.number("members", 0, MOST_PARTITION, None)
+        state, within = fields.text("state", None), fields.amount("within_s", MOST_WITHIN_S, WITHIN_S)
+        fields.end()
+        return plain(self._kafka.wait_for_group(group, members=members, state=state, within=within))
+
+    def wait_commit(self, given: Any) -> Any:
+        fields = Fields(given)
+        group, topic = fields.text("group"), fields.text("topic")
+        partition, offset = fields.number("partition", 0, MOST_PARTITION, 0), fields.number("offset", 0, MOST_OFFSET)
+        within = fields.amount("within_s", MOST_WITHIN_S, WITHIN_S)
+        fields.end()
+        self._kafka.wait_for_commit(group, topic, partition, offset=offset, within=within)
+        return {}
+
+    # ------------------------------------------------------------ what clients asked
+
+    def requests(self, given: Any) -> Any:
+        fields = Fields(given)
+        api, client_id = fields.text("api", None), fields.text("client_id", None)
+        after = fields.number("after", 0, MOST_OFFSET, 0)
+        limit = fields.number("limit", 1, MOST_REQUESTS, MOST_REQUESTS)
+        fields.end()
+        found, end = self._kafka.requests_since(after, limit, MOST_BYTES)
+        following = found[-1][0] + 1 if found else end
+        rows = [
+            request_row(number, request)
+            for number, request in found
+            if api in (None, request.api) and client_id in (None, request.client_id)
+        ]
+        return {"requests": rows, "next": following, "more": following < end}
+
+    def clear_requests(self, given: Any) -> Any:
+        Fields(given).end()
+        self._kafka.clear_requests()
+        return {}
+
+    # ------------------------------------------------------------ time and faults
+
+    def clock(self, given: Any) -> Any:
+        Fields(given).end()
+        return {"wall_ms": self._kafka.clock.wall_ms(), "ahead_ms": self._kafka.clock.ahead_ms}
+
+    def advance(self, given: Any) -> Any:
+        fields = Fields(given)
+        jump = {unit: fields.amount(unit, MOST_DAYS * in_a_day, 0) for unit, in_a_day in UNITS.items()}
+        fields.end()
+        self._kafka.clock.advance(**jump)
+        return self.clock({})
+
+    def faults(self, given: Any) -> Any:
+        Fields(given).end()
+        return self._fault_rows(self._faults)
+
+    def _fault_rows(self, numbers: Iterable[int]) -> list[Any]:
+        active = self._kafka.faults.active
+        made = [(number, self._faults[number]) for number in numbers]
+        return [fault_row(number, fault, active=any(fault is each for each in active)) for number, fault in made]
+
+    def add_faults(self, given: Any) -> Any:
+        """The body: a fault in the words of the YAML file, or a list of them."""
+        rows = [dict(row) for row in (given if isinstance(given, list) else [given]) if isinstance(row, Mapping)]
+        if not rows or (isinstance(given, list) and len(rows) < len(given)):
+            raise ConfigError('a fault is an object; write e.g. {"error": "NOT_LEADER_OR_FOLLOWER", "api": "Produce"}')
+        met = []
+        for row in rows:
+            counts = Fields({name: row.pop(name) for name in ("fitted", "struck") if name in row})
+            met.append([counts.number(name, 0, MOST_PARTITION, 0) for name in ("fitted", "struck")])
+            client_id = row.get("client_id")
+            if isinstance(client_id, dict) and client_id.keys() == {REGEX}:
+                row["client_id"] = pattern(client_id[REGEX])
+        with self._life:
+            numbers = []
+            for fault, (fitted, struck) in zip(self._kafka.faults.load(rows), met, strict=True):
+                fault.go_on(fitted, struck)
+                numbers.append(self._number(fault))
+        found = self._fault_rows(numbers)
+        return found if isinstance(given, list) else found[0]
+
+    def _number(self, fault: Fault) -> int:
+        """The number by which it is removed."""
+        number = self._next_fault
+        self._faults[number] = fault
+        self._next_fault += 1
+        return number
+
+    def remove_fault(self, given: Any, number: int) -> Any:
+        Fields(given).end()
+        if number not in self._faults:
+            raise NotFound(f"there is no fault {number}; GET /faults lists them")
+        self._faults[number].remove()
+        return self._fault_rows([number])[0]
+
+    def clear_faults(self, given: Any) -> Any:
+        Fields(given).end()
+        with self._life:
+            self._kafka.faults.clear()
+            self._faults.clear()
+        return {}
+
+
+WITHIN_S: Final = 10.0
+ROUTES: Final = (
+    ("GET", "/health", "health"),
+    ("POST", "/broker/stop", "stop"),
+    ("POST", "/broker/kill", "kill"),
+    ("POST", "/broker/start", "start"),
+    ("POST", "/broker/restart", "restart"),
+    ("GET", "/snapshots", "snapshots"),
+    ("PUT", "/snapshots/<name>", "save"),
+    ("POST", "/snapshots/<name>/restore", "restore"),
+    ("DELETE", "/snapshots/<name>", "forget"),
+    ("GET", "/disk", "disk"),
+    ("PUT", "/disk", "set_disk"),
+    ("GET", "/topics", "topics"),
+    ("POST", "/topics", "create_topics"),
+    ("DELETE", "/topics/<topic>", "delete_topic"),
+    ("GET", "/topics/<topic>/records", "records"),
+    ("POST", "/topics/<topic>/records", "produce"),
+    ("GET", "/topics/<topic>/offsets", "offsets"),
+    ("POST", "/compact", "compact"),
+    ("POST", "/retention", "retention"),
+    ("POST", "/assert-produced", "assert_produced"),
+    ("POST", "/wait/offset", "wait_offset"),
+    ("POST", "/wait/group", "wait_group"),
+    ("POST", "/wait/commit", "wait_commit"),
+    ("GET", "/requests", "requests"),
+    ("DELETE", "/requests", "clear_requests"),
+    ("GET", "/clock", "clock"),
+    ("POST", "/clock/advance", "advance"),
+    ("GET", "/faults", "faults"),
+    ("POST", "/faults", "add_faults"),
+    ("DELETE", "/faults", "clear_faults"),
+    ("DELETE", "/faults/<int:number>", "remove_fault"),
+)
+"""(method, path, method of `Control`)."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_topic(value: Any) -> bool:
+    """What may stand behind a topic's name."""
+    return (isinstance(value, int) and not isinstance(value, bool)) or isinstance(value, dict)
+
+
+def _header(name: str, given: Any) -> Any:
+    value = written(given)
+    if not (value is None or isinstance(value, (str, bytes))):
+        raise ConfigError(f"header {name} is {given!r}; write a text or null")
+    return value

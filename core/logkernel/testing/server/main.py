@@ -1,0 +1,48 @@
+"""The life of a test server: a broker, its control port, one line that says where they are, and an end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from logkernel import __version__
+from logkernel.testing.http_server import HttpServer
+from logkernel.testing.kafka.kafka import Kafka
+from logkernel.testing.server.answers import unread
+from logkernel.testing.server.control import Control
+from logkernel.testing.server.lifeline import Lifeline
+
+
+def run(
+    options: Mapping[str, Any],
+    *,
+    control: tuple[str, int] = ("127.0.0.1", 0),
+    stay: bool = False,
+    ready: Callable[[str], None],
+) -> None:
+    """Run a `Kafka(**options)` until SIGTERM or SIGINT comes, or the process that started this one ends, unless it is
+    to `stay` then. `ready` gets the line, without its end. Raises what `Kafka` does, and `CannotListen`.
+
+    A call that is being answered then ends with the process; a broker in a folder is closed cleanly.
+    """
+    lifeline = Lifeline()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if not lifeline.end():  # the second signal
+            os._exit(1)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    if not stay:
+        lifeline.hold()
+    with Kafka(**options) as kafka:
+        server = HttpServer(Control(kafka), *control, refused=unread)
+        where = {"bootstrap_servers": kafka.bootstrap_servers, "control": server.url}
+        ready(json.dumps({**where, "pid": os.getpid(), "version": __version__}))
+        lifeline.wait()
+        threading.Thread(target=server.close, daemon=True).start()
