@@ -23,7 +23,7 @@ from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
 from logkernel.config.values import render
 from logkernel.contracts import Partitioner, RequestContext
-from logkernel.errors import ConfigError, LogkernelError, UnknownTopicOrPartition, error_for
+from logkernel.errors import ConfigError, LogkernelError, PluginError, UnknownTopicOrPartition, error_for
 from logkernel.partition.effects import Outcome
 from logkernel.record.unfit import check_fields
 from logkernel.vocabulary import (
@@ -40,11 +40,13 @@ if TYPE_CHECKING:
 
     from logkernel.broker.broker import Broker
     from logkernel.broker.serve import Server
+    from logkernel.broker.timers import Clock
     from logkernel.client.admin.client import Admin
     from logkernel.client.consumer.consumer import Consumer
     from logkernel.client.drivers.embedded_driver import Host
     from logkernel.client.producer.producer import Producer
     from logkernel.kernel import Kernel
+    from logkernel.storage.disk import Disk
     from logkernel.table.embedded import EmbeddedSource
     from logkernel.table.reader import ScanBounds
 
@@ -53,6 +55,7 @@ Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 NEVER_MS = 2**62
 ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 WAIT_S = 0.05
+NEW_CLIENT = "a client ends with its log: make a new one of the log that is open now"
 
 
 class _HeldOutcome:
@@ -126,7 +129,7 @@ class EmbeddedLog:
         self._listening = None
         self._mutex = threading.RLock()  # a thread of the parent's may have held it
 
-    def check_open(self) -> None:
+    def check_open(self, remedy: str = "open it again") -> None:
         """Raise `LogkernelError` if the log is closed, or belongs to the parent of this process."""
         if self._closed:
             if self._forks != shutdown.forks:
@@ -134,7 +137,7 @@ class EmbeddedLog:
                     "this log belongs to the process that opened it, and a forked child cannot use it;"
                     " have that process listen(), and logkernel.connect() to it after the fork"
                 )
-            raise LogkernelError("this log is closed; open it again")
+            raise LogkernelError(f"this log is closed; {remedy}")
 
     def step(self) -> int | None:
         """Run the timers that are due; return the next deadline in ms of the monotonic clock, or None."""
@@ -287,7 +290,7 @@ class EmbeddedLog:
         rows = list(records)
         try:
             return self._run(lambda: self._append(topic, rows, partition))
-        except (AttributeError, TypeError, ValueError):
+        except (AttributeError, TypeError, ValueError, PluginError):  # a partitioner may stumble over a key
             for row in rows:
                 check_fields(row.key, row.value, row.headers)
             raise
@@ -489,9 +492,11 @@ class _Host:
         return self._broker
 
     def run(self, work: Callable[[], T]) -> T:
+        self._log.check_open(NEW_CLIENT)
         return self._log._run(work)
 
     def step(self) -> int | None:
+        self._log.check_open(NEW_CLIENT)
         return self._log.step()
 
     def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
@@ -563,15 +568,28 @@ def _isolation(name: str) -> int:
         raise ConfigError(f"isolation={name!r} is not known; use {' or '.join(ISOLATION)}") from None
 
 
-def open(path: str | Path | None = None, **settings: Any) -> EmbeddedLog:
+def open(
+    path: str | Path | None = None,
+    *,
+    plugins: Iterable[object] = (),
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+    **settings: Any,
+) -> EmbeddedLog:
     """Open a log: durable in the data directory `path`, or in memory without one.
 
-    Keywords are broker settings with `_` for `.`, e.g. `num_partitions=3`. Raises `DataDirectoryLocked` if another
-    process uses the directory, `ConfigError` for a bad setting, `KafkaStorageError` if the directory cannot be used.
+    Other keywords are broker settings with `_` for `.`, e.g. `num_partitions=3`. `plugins` are modules or objects with
+    hooks, in addition to those that are installed. `clock` is the time that the log goes by, a
+    `logkernel.broker.timers.Clock`. `disk` holds the files of a log in memory, a `logkernel.storage.disk.Disk` such as
+    `logkernel.storage.memory_disk.MemoryDisk`. Raises `DataDirectoryLocked` if another process uses the directory,
+    `ConfigError` for a bad setting, `PluginError`, `KafkaStorageError` if the directory cannot be used.
     """
     from logkernel.broker.build import build
+    from logkernel.config.sources import RawSetting, from_keywords
 
-    overrides = [f"{name.replace('_', '.')}={render(value)}" for name, value in settings.items()]
+    if path is not None and disk is not None:
+        raise ConfigError(f"path={path!s} names a folder of the system's disk; leave out path, or disk")
+    overrides = from_keywords(settings, "logkernel.open")
     if path is not None:
-        overrides.append(f"log.dirs={path}")
-    return EmbeddedLog(build(None, overrides, in_memory=path is None))
+        overrides.append(RawSetting("log.dirs", str(path), "logkernel.open"))
+    return EmbeddedLog(build(None, overrides, in_memory=path is None, plugins=plugins, clock=clock, disk=disk))

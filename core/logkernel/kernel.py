@@ -49,6 +49,7 @@ from logkernel.plugin_guards import (
     GuardedAssignor,
     GuardedElection,
     GuardedIsr,
+    GuardedPartitioner,
     GuardedPlacement,
     GuardedPolicy,
     GuardedProduceInterceptor,
@@ -274,7 +275,7 @@ class Kernel:
         found: Partitioner = self._need(
             "partitioner", name, self._ask("logkernel_partitioner", name=name, settings=settings, seed=seed)
         )
-        return found
+        return GuardedPartitioner(found, name, partial(self.origin_of, found))
 
     def interceptor(self, name: str, settings: Mapping[str, Any]) -> Interceptor:
         found: Interceptor = self._need(

@@ -16,6 +16,7 @@ plugin may decide:
     ProduceInterceptor
                       an answer is neither a `Record`, of bytes, headers and an int64 timestamp, nor a `Refusal`
     Assignor          judged by the groups service, which knows the members
+    Partitioner       judged by who asks, which knows the partitions
 
 A policy that wants the active segment gone says so by its next offset, which the high watermark must have reached. An
 offset inside a segment drops the segments before it. Nothing of a refused plan is carried out.
@@ -40,6 +41,7 @@ from logkernel.contracts import (
     IsrPolicy,
     KeepRule,
     LogFacts,
+    Partitioner,
     PlacementFacts,
     PlacementStrategy,
     ProduceInterceptor,
@@ -213,6 +215,39 @@ class GuardedProduceInterceptor(_Guard):
         raise PluginError(
             f"{self._origin()}: produce interceptor {self._name} returned {answer!r:.200} for record {index};"
             f" return a Record of bytes, or a Refusal with a text"
+        )
+
+
+class GuardedPartitioner:
+    """`contracts.Partitioner`. It is asked for each record, so it is not timed; its errors come to the caller at once,
+    so they are not noted."""
+
+    __slots__ = ("_name", "_origin", "_partitioner")
+
+    def __init__(self, partitioner: Partitioner, name: str, origin: Callable[[], Origin]) -> None:
+        self._partitioner = partitioner
+        self._name = name
+        self._origin = origin
+
+    def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:
+        try:
+            return self._partitioner.partition(key, value, partitions, available)
+        except LogkernelError:
+            raise
+        except Exception as error:
+            raise self._failed(error, "the record is not sent: fix the plugin, or name a partition") from error
+
+    def on_batch_full(self, partition: int) -> None:
+        try:
+            self._partitioner.on_batch_full(partition)
+        except LogkernelError:
+            raise
+        except Exception as error:
+            raise self._failed(error, "fix or block the plugin") from error
+
+    def _failed(self, error: Exception, remedy: str) -> PluginError:
+        return PluginError(
+            f"{self._origin()} failed in partitioner {self._name}: {type(error).__name__}: {error}; {remedy}"
         )
 
 

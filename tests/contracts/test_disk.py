@@ -10,7 +10,8 @@ import pytest
 
 from logkernel.errors import DataDirectoryLocked
 from logkernel.storage.disk import Disk, RealDisk
-from logkernel.storage.simdisk import MemoryDisk, SimulatedDisk
+from logkernel.storage.memory_disk import MemoryDisk
+from logkernel.storage.simdisk import SimulatedDisk
 
 
 @pytest.fixture(params=["real", "simulated", "memory"])

@@ -19,5 +19,5 @@ From above, each part importing only what stands below it (import-linter holds t
     purgatory                             requests that wait
     runtime                               time, chance, threads, plugins, the settings in force
     timers, workers, fetch_sessions,      leaves
-      control_socket
+      control_socket, can_listen
 """

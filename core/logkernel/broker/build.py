@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from logkernel.broker.timers import Clock
 from logkernel.broker.workers import Workers
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.loading import plugin_lists
+from logkernel.config.sources import Overrides, RawSetting
 from logkernel.contracts import SharedCoordination, StateLog
 from logkernel.errors import ConfigError, PluginError
 from logkernel.kernel import Kernel
@@ -26,9 +27,10 @@ log = logging.getLogger("logkernel.build")
 
 def build(
     path: str | PathLike[str] | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     *,
     in_memory: bool = False,
+    plugins: Iterable[object] = (),
     kernel: Kernel | None = None,
     clock: Clock | None = None,
     randomness: Randomness | None = None,
@@ -40,11 +42,12 @@ def build(
     """A broker from a file and `name=value` overrides; `access` joins it to a cluster, as do the settings of a broker
     that `serves`. Raises `ConfigError`, `PluginError`.
 
-    `clock`, `randomness`, `workers` and `disk` stand in for the system's, for a simulation that owns the broker.
+    `plugins` are registered beside those that are installed; a `kernel` has its own. `clock`, `randomness`, `workers`
+    and `disk` stand in for the system's.
     """
     if kernel is None:
         allow, block = plugin_lists(path, overrides)
-        kernel = Kernel(allow=allow, block=block)
+        kernel = Kernel(allow=allow, block=block, plugins=plugins)
     config = BrokerConfig.load(path, overrides, kernel.declarations())
     for warning in config.warnings:
         log.warning("%s", warning)
@@ -83,9 +86,11 @@ def _shared_name(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> str |
     return name if name in shared else None
 
 
-def open_coordination(path: str | PathLike[str] | None, overrides: Sequence[str]) -> SharedCoordination:
-    """A session with the coordination that the settings name, for who is no broker and only reads. Raises
-    `ConfigError`, `PluginError`, `KafkaStorageError`."""
+def open_coordination(
+    path: str | PathLike[str] | None, overrides: Sequence[str | RawSetting], within_ms: int
+) -> SharedCoordination:
+    """A session with the coordination that the settings name, for who is no broker and only reads. It is waited for
+    `within_ms` at most. Raises `ConfigError`, `PluginError`, `KafkaStorageError`."""
     allow, block = plugin_lists(path, overrides)
     kernel = Kernel(allow=allow, block=block)
     config = BrokerConfig.load(path, overrides, kernel.declarations())
@@ -95,6 +100,11 @@ def open_coordination(path: str | PathLike[str] | None, overrides: Sequence[str]
             f"coordination={config.get('coordination')} is none that brokers share; name it by --coordination"
             f" zookeeper://h1:2181/chroot, or by a file that has zookeeper.connect"
         )
+    wait = f"{name}.connection.timeout.ms"
+    own_ms = config.get(wait) if wait in config.definitions.broker else 0
+    if own_ms is None or own_ms > within_ms:
+        limit = RawSetting(wait, str(within_ms), "--timeout")
+        config = BrokerConfig.load(path, [*overrides, limit], kernel.declarations())
     return _first_session(name, config, kernel)
 
 

@@ -77,7 +77,7 @@ class LogManager:
 
     def _make_disk(self) -> Disk:
         if self._in_memory:
-            from logkernel.storage.simdisk import MemoryDisk
+            from logkernel.storage.memory_disk import MemoryDisk
 
             return MemoryDisk()
         from logkernel.storage.disk import RealDisk

@@ -43,7 +43,7 @@ def check(
     from logkernel.cli import cluster_facts
     from logkernel.cli.cluster_findings import find, lasting
 
-    with cluster_facts.coordination(coordination, config) as session:
+    with cluster_facts.coordination(coordination, config, connection.timeout_s) as session:
         connection = cluster_facts.reaching(connection, session)
         with connection.admins() as (admin, hasty):
             facts = cluster_facts.gather(admin, hasty, session)

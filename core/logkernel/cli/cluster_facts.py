@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+import click
 from attrs import evolve
 
 from logkernel.cli.cluster_findings import Facts, View
@@ -21,20 +23,28 @@ if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
     from logkernel.controller.image import ClusterImage
 
+SILENT_S = 1.0
+"""After so long a wait is told."""
 KINDS = frozenset({"cluster", "broker", "topic", "partition", "config", "gone"})
 
 
 @contextmanager
-def coordination(url: str | None, config: str | None) -> Iterator[SharedCoordination | None]:
-    """The session of one who only reads; None where neither is given. Raises `ConfigError`, `PluginError`,
-    `KafkaStorageError`."""
+def coordination(url: str | None, config: str | None, within_s: float) -> Iterator[SharedCoordination | None]:
+    """The session of one who only reads, which is waited for `within_s` at most; None where neither is given. Raises
+    `ConfigError`, `PluginError`, `KafkaStorageError`."""
     if url is None and config is None:
         yield None
         return
     from logkernel.broker.build import open_coordination
     from logkernel.cli.coordination_url import settings_of
 
-    session = open_coordination(config, settings_of(url) if url else ())
+    said = Timer(SILENT_S, click.echo, (f"waiting for {url or config} for up to {within_s:g} s …",), {"err": True})
+    said.daemon = True
+    said.start()
+    try:
+        session = open_coordination(config, settings_of(url) if url else (), int(within_s * 1000))
+    finally:
+        said.cancel()
     try:
         yield session
     finally:

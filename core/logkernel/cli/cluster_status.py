@@ -206,12 +206,12 @@ def status(
     """
     from logkernel.cli import cluster_facts
 
-    with cluster_facts.coordination(coordination, config) as session:
+    with cluster_facts.coordination(coordination, config, connection.timeout_s) as session:
         connection = cluster_facts.reaching(connection, session)
     with connection.admins() as (admin, hasty):
 
         def looked() -> ClusterStatus:  # in a session of its own: one that lost ZooKeeper for a moment stays lost
-            with cluster_facts.coordination(coordination, config) as session:
+            with cluster_facts.coordination(coordination, config, connection.timeout_s) as session:
                 return look(admin, hasty, session)
 
         if every_s is not None:

@@ -75,7 +75,7 @@ class ConnectionOptions:
             yield admin, hasty
 
 
-def _owner(path: str) -> dict[str, int]:
+def _owner(path: str) -> dict[str, Any]:
     """`node_id` of the broker that owns the data directory, if one does."""
     from logkernel.inspect.repair import node_id_of
     from logkernel.storage.checkpoints import META_PROPERTIES

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from types import FrameType
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from logkernel.broker.broker import Broker
+    from logkernel.config.sources import RawSetting
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_FOLDER = "./data"
@@ -169,9 +170,11 @@ def _serve(arguments: argparse.Namespace) -> int:
         return 2
 
 
-def _overrides(arguments: argparse.Namespace) -> list[str]:
+def _overrides(arguments: argparse.Namespace) -> list[str | RawSetting]:
     """`--set`, and the options that stand for a setting. Raises `ConfigError` if both give one setting."""
-    found = list(arguments.settings)
+    from logkernel.config.sources import RawSetting
+
+    found: list[str | RawSetting] = list(arguments.settings)
     options = (
         ("--data", arguments.data, FOLDERS), ("--listen", arguments.listen, LISTENERS),
         ("--node-id", arguments.node_id, NODE_IDS), ("--coordination", arguments.coordination, COORDINATIONS),
@@ -188,7 +191,7 @@ def _overrides(arguments: argparse.Namespace) -> list[str]:
         if names is COORDINATIONS:
             found += settings_of(given)
         else:
-            found.append(f"{names[0]}={given}")
+            found.append(RawSetting(names[0], str(given), option))
     return found
 
 
@@ -222,6 +225,7 @@ def _run_broker(arguments: argparse.Namespace) -> int:
     importing = threading.Thread(target=_import_event_loop)
     importing.start()
     try:
+        _check_addresses(broker.logs.paths, [(host, port) for _, host, port in listeners])
         broker.start()
         importing.join()
         from logkernel.broker.serve import new_event_loop
@@ -241,8 +245,10 @@ def _run_cluster(arguments: argparse.Namespace) -> int:
 
     folder = arguments.data or DEFAULT_FOLDER
     check_brokers(folder, arguments.brokers)
+    addresses = _addresses(arguments)
+    _check_addresses([folder], map(_pair, addresses.values()))
     cluster = Cluster(
-        arguments.brokers, folder, listen=_addresses(arguments), config=arguments.config,
+        arguments.brokers, folder, listen=addresses, config=arguments.config,
         overrides=_cluster_settings(arguments), racks=_racks(arguments),
     )  # fmt: skip
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -273,6 +279,7 @@ def _run_processes(arguments: argparse.Namespace) -> int:
     _cluster_settings(arguments)
     _racks(arguments)
     addresses = _addresses(arguments)
+    _check_addresses([folder], map(_pair, addresses.values()))
     store = open_store(folder)
 
     def command(node: int, address: str, known: int) -> list[str]:
@@ -312,8 +319,9 @@ def _run_child(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _cluster_settings(arguments: argparse.Namespace) -> list[str]:
+def _cluster_settings(arguments: argparse.Namespace) -> list[str | RawSetting]:
     """`--set` of all brokers. Raises `ConfigError` for what each must have of its own, and for another coordination."""
+    from logkernel.config.sources import RawSetting
     from logkernel.errors import ConfigError
 
     for option, given in (("--coordination", arguments.coordination), ("--node-id", arguments.node_id)):
@@ -333,8 +341,8 @@ def _cluster_settings(arguments: argparse.Namespace) -> list[str]:
             raise ConfigError(
                 f"--set {word}: with --brokers each broker has its own {name}; use --data DIR and --listen HOST:PORT"
             )
-    as_version = [] if arguments.as_version is None else [f"{AS_VERSION[0]}={arguments.as_version}"]
-    return [*arguments.settings, *as_version]
+    release = arguments.as_version
+    return [*arguments.settings, *([] if release is None else [RawSetting(AS_VERSION[0], release, "--as-version")])]
 
 
 def _racks(arguments: argparse.Namespace) -> dict[int, str]:
@@ -370,6 +378,20 @@ def _addresses(arguments: argparse.Namespace) -> dict[int, str]:
         )
     host = host or "127.0.0.1"
     return {node: address(host, first + node - 1 if first else 0) for node in range(1, arguments.brokers + 1)}
+
+
+def _check_addresses(folders: Iterable[str], addresses: Iterable[tuple[str, int]]) -> None:
+    """Raise `CannotListen` for an address that cannot be had, before a new folder is made that would be left behind."""
+    if not all(map(os.path.exists, folders)):
+        from logkernel.broker.can_listen import check_address
+
+        for host, port in addresses:
+            check_address(host, port)
+
+
+def _pair(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 def _import_event_loop() -> None:

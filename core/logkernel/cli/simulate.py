@@ -106,7 +106,10 @@ def _put_report(report: SimulationReport, as_json: bool) -> None:
         return
     pace = report.histories / report.seconds * 60 if report.seconds else 0
     click.echo(f"{report.histories} histories keep every promise ({pace:,.0f} a minute of CPU)")
-    for name, number in report.rare.most_common():
+    reached = [(name, number) for name, number in report.rare.most_common() if number]
+    if reached:
+        click.echo("rare states that they reached, how often:")
+    for name, number in reached:
         click.echo(f"{number:>10}  {name}")
     for name in report.unseen:
         click.echo(f"never seen: {name}; draw worlds or faults that lead there")

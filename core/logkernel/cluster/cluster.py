@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +29,7 @@ from logkernel.cluster.managed_broker import ManagedBroker
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.store import SharedStore
 from logkernel.config.listeners import address
+from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.config.values import render
 from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
@@ -55,7 +56,7 @@ class Cluster:
         *,
         listen: bool | Mapping[int, str] = False,
         config: str | None = None,
-        overrides: Collection[str] = (),
+        overrides: Sequence[str | RawSetting] = (),
         racks: Mapping[int, str] | None = None,
         session_timeout_ms: int = 2_000,
         over_sockets: bool = False,
@@ -445,7 +446,7 @@ def _open_store(brokers: int, path: str | Path | None) -> tuple[SharedStore, dic
     """The coordination, and the disks of the brokers where they are in memory."""
     if path is not None:
         return open_store(path), {}
-    from logkernel.storage.simdisk import MemoryDisk
+    from logkernel.storage.memory_disk import MemoryDisk
 
     store = SharedStore(Kernel().coordination("memory", _no_log))
     return store, {node: MemoryDisk() for node in range(1, brokers + 1)}
@@ -455,7 +456,9 @@ def _no_log() -> Any:
     raise LogkernelError("a coordination in memory keeps no log")
 
 
-def _overrides(path: str | Path | None, node: int, given: Collection[str], racks: Mapping[int, str]) -> list[str]:
+def _overrides(
+    path: str | Path | None, node: int, given: Sequence[str | RawSetting], racks: Mapping[int, str]
+) -> list[str | RawSetting]:
     rack = [f"broker.rack={racks[node]}"] if node in racks else []
     return [*given, *rack, f"log.dirs={'/memory' if path is None else broker_folder(path, node)}"]
 
@@ -485,8 +488,7 @@ def open_cluster(
     settings and topics; other keywords are broker settings with `_` for `.`, the same for all. Raises
     `DataDirectoryLocked` where another process has the folder, `ConfigError` for a bad setting.
     """
-    overrides = [f"{name.replace('_', '.')}={render(value)}" for name, value in settings.items()]
     return Cluster(
-        brokers, path, listen=listen, config=config, overrides=overrides, racks=racks,
+        brokers, path, listen=listen, config=config, overrides=from_keywords(settings, "open_cluster"), racks=racks,
         session_timeout_ms=session_timeout_ms,
     )  # fmt: skip

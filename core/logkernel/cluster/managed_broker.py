@@ -18,6 +18,7 @@ from logkernel.broker.build import build
 from logkernel.broker.governance.access import ClusterAccess
 from logkernel.broker.serve import Server
 from logkernel.cluster.gate import Gate
+from logkernel.config.sources import RawSetting
 from logkernel.errors import LogkernelError
 from logkernel.storage.disk import Disk
 
@@ -58,7 +59,7 @@ class ManagedBroker:
         node_id: int,
         store: SharedStore,
         network: InterBrokerNetwork,
-        overrides: Sequence[str],
+        overrides: Sequence[str | RawSetting],
         *,
         size: int,
         config: str | None = None,

@@ -20,6 +20,7 @@ from logkernel.config.sources import (
     DYNAMIC_BROKER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     STATIC_BROKER_CONFIG,
+    Overrides,
     RawSetting,
     TopicSpec,
     check_bounds,
@@ -56,7 +57,7 @@ class BrokerConfig:
     def load(
         cls,
         path: str | PathLike[str] | None = None,
-        overrides: Mapping[str, Any] | Sequence[str] = (),
+        overrides: Overrides = (),
         declarations: Sequence[PluginDeclaration] = (),
     ) -> BrokerConfig:
         """Settings from a file (our YAML or a Kafka server.properties; None: no file), then `overrides` above it.

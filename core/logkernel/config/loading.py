@@ -10,6 +10,7 @@ from logkernel.attrs_lite import field, mutable
 from logkernel.config import election, unused
 from logkernel.config.definitions import Definitions, PluginDeclaration, Setting
 from logkernel.config.sources import (
+    Overrides,
     RawConfig,
     RawSetting,
     TopicSpec,
@@ -44,7 +45,7 @@ class Loaded:
 
 def load(
     path: str | PathLike[str] | None,
-    overrides: Mapping[str, Any] | Sequence[str],
+    overrides: Overrides,
     declarations: Sequence[PluginDeclaration],
 ) -> Loaded:
     """Read, judge and merge; raises ConfigError for the first thing that is wrong."""
@@ -81,17 +82,13 @@ def _unprovided(given: Mapping[str, RawSetting], definitions: Definitions) -> li
     return found
 
 
-def plugin_lists(
-    path: str | PathLike[str] | None, overrides: Mapping[str, Any] | Sequence[str] = ()
-) -> tuple[list[str] | None, list[str]]:
+def plugin_lists(path: str | PathLike[str] | None, overrides: Overrides = ()) -> tuple[list[str] | None, list[str]]:
     """`plugins.allow` and `plugins.block`: needed before plugins, and with them all settings, are known."""
     raw, _ = _all(path, overrides)
     return raw.allow, raw.block
 
 
-def _all(
-    path: str | PathLike[str] | None, overrides: Mapping[str, Any] | Sequence[str]
-) -> tuple[RawConfig, list[RawSetting]]:
+def _all(path: str | PathLike[str] | None, overrides: Overrides) -> tuple[RawConfig, list[RawSetting]]:
     """What the file says and what stands above it, the lists of plugins taken out of both."""
     raw = _read(path) if path is not None else RawConfig()
     raw.broker = _without_lists(raw.broker, raw)

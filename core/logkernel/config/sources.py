@@ -27,6 +27,10 @@ class RawSetting(NamedTuple):
     """"broker.yaml:12", "--set", …"""
 
 
+Overrides = Mapping[str, Any] | Sequence[str | RawSetting]
+"""What stands above a file; see `from_overrides`."""
+
+
 @frozen
 class TopicSpec:
     """A topic that a file names. `partitions` and `replication_factor` are -1 where the broker's default is meant."""
@@ -114,14 +118,30 @@ def check_bounds(setting: Setting, value: Any, current: Callable[[str], Any]) ->
         raise InvalidConfig(f"{setting.name} must be less than or equal to {high}; {between}")
 
 
-def from_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> list[RawSetting]:
-    """`--set name=value` words, or a mapping with texts or plain values (None: not given)."""
+def from_keywords(given: Mapping[str, Any], where: str) -> list[RawSetting]:
+    """Keywords of a call, with `_` for `.`; `where` names the call. A `RawSetting` keeps its own place."""
+    from logkernel.config.values import render
+
+    found = []
+    for keyword, value in given.items():
+        name = keyword.replace("_", ".")
+        text, place = (value.text, value.where) if isinstance(value, RawSetting) else (render(value), where)
+        found.append(RawSetting(name, text, place))
+    return found
+
+
+def from_overrides(overrides: Overrides) -> list[RawSetting]:
+    """`--set name=value` words, settings that name their place, or a mapping with texts or plain values (None: not
+    given)."""
     from logkernel.config.values import render
 
     if isinstance(overrides, Mapping):
         return [RawSetting(name, render(value), "--set") for name, value in overrides.items() if value is not None]
     rows = []
     for word in overrides:
+        if isinstance(word, RawSetting):
+            rows.append(word)
+            continue
         name, sign, text = word.partition("=")
         if not sign or not name.strip():
             raise ConfigError(f"--set {word}: not of the form NAME=VALUE; write e.g. --set num.partitions=3")

@@ -173,10 +173,14 @@ class OneOf:
         if not self.words:
             raise ValueError("no installed plugin provides one")
         if value not in self.words:
-            raise ValueError(f"String must be one of: {', '.join(self.words)}")
+            raise ValueError(f"String must be one of: {self._shown()}")
 
     def __str__(self) -> str:
-        return f"one of {', '.join(self.words)}"
+        return f"one of {self._shown()}"
+
+    def _shown(self) -> str:
+        """Without the empty word, which is a default that no one writes."""
+        return ", ".join(filter(None, self.words))
 
 
 class Each:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from logkernel.errors import PluginError
+
 SERIALIZER = '; pass text.encode(), or set {}_serializer="string"'
 """The remedy that a producer has beside."""
 
@@ -32,7 +34,7 @@ def check_fields(key: Any, value: Any, headers: Any, remedy: str = "; pass text.
 
 def explained(error: Exception, key: Any, value: Any, headers: Any, remedy: str) -> Exception:
     """The error of `check_fields` for an encoding that failed by its fields; else the error itself."""
-    if isinstance(error, AttributeError | TypeError | ValueError):
+    if isinstance(error, AttributeError | TypeError | ValueError | PluginError):
         try:
             check_fields(key, value, headers, remedy)
         except TypeError as found:

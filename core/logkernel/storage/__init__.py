@@ -2,6 +2,7 @@
 
 directories         all `log.dirs` of a broker        disk          the interface to the system, and the real disk
 directory           one: lock, owner, checkpoints     simdisk       a disk that crashes as its seed says
+                                                      memory_disk   a disk that keeps nothing; its snapshots
 log                 one partition's log: its bounds   reader        the read-only door for outsiders
                     and the door to its parts         recovery      checking a segment after a crash
   segments            what it consists of             segment       a stretch of a log, with its indexes

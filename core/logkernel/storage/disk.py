@@ -1,6 +1,6 @@
 """The disk: the one small interface between storage and the operating system, and the real one.
 
-`simdisk` holds the other implementation. Whatever is not synced may be lost in a crash, page by
+`simdisk` and `memory_disk` hold the other implementations. Whatever is not synced may be lost in a crash, page by
 page and name by name; nothing here syncs unless its docstring says so. Faults are `OSError`.
 """
 

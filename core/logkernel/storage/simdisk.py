@@ -7,8 +7,8 @@ What `crash()` may lose, each by the seed's choice:
     mapped stores   as file content, at any moment
     names           every create, rename, remove and mkdir since the folder's last `sync_dir`, each on its own
 
-`fail_at` makes the n-th changing operation fail, with an errno or a power cut. `MemoryDisk` is the
-same disk without the bookkeeping; it can be saved and restored.
+`fail_at` makes the n-th changing operation fail, with an errno or a power cut. `memory_disk.MemoryDisk` is the same
+disk without the bookkeeping; it can be saved and restored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PowerCut(BaseException):
 
 
 @define(eq=False)
-class _Saved:
+class SavedContent:
     """Content that snapshots rely on, while its file goes on appending to it."""
 
     data: bytearray
@@ -42,12 +42,12 @@ class _Saved:
 
 
 @define(eq=False)
-class _Inode:
+class Inode:
     data: bytearray = field(factory=bytearray)
     synced: bytes = b""
     modified_ms: int = 0
     is_mapped: bool = False
-    saved: _Saved | None = None
+    saved: SavedContent | None = None
 
     def part_from_snapshots(self, position: int) -> None:
         """What is behind `position` is about to be changed."""
@@ -57,17 +57,17 @@ class _Inode:
 
 
 @define(eq=False)
-class _Dir:
-    names: dict[str, _Inode | _Dir] = field(factory=dict)
-    durable: dict[str, _Inode | _Dir] = field(factory=dict)
-    pending: list[tuple[str | None, str | None, _Inode | _Dir]] = field(factory=list)
+class Folder:
+    names: dict[str, Inode | Folder] = field(factory=dict)
+    durable: dict[str, Inode | Folder] = field(factory=dict)
+    pending: list[tuple[str | None, str | None, Inode | Folder]] = field(factory=list)
     """(name removed, name added, what it names) since the last sync."""
 
 
 class SimulatedFile:
     __slots__ = ("_disk", "_inode", "_path", "size")
 
-    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode) -> None:
+    def __init__(self, disk: SimulatedDisk, path: str, inode: Inode) -> None:
         self._disk = disk
         self._path = path
         self._inode = inode
@@ -116,7 +116,7 @@ class SimulatedFile:
 class SimulatedMapping:
     __slots__ = ("_disk", "_inode", "_path")
 
-    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode) -> None:
+    def __init__(self, disk: SimulatedDisk, path: str, inode: Inode) -> None:
         self._disk = disk
         self._path = path
         self._inode = inode
@@ -137,7 +137,7 @@ class SimulatedMapping:
         """Memory needs no closing."""
 
 
-def _set_length(inode: _Inode, size: int) -> None:
+def _set_length(inode: Inode, size: int) -> None:
     inode.part_from_snapshots(size)
     data = inode.data
     if size < len(data):
@@ -165,7 +165,7 @@ class SimulatedDisk:
         self.unreadable: set[str] = set()
         """Paths whose content cannot be read: EIO."""
         self._off = False
-        self._root = _Dir()
+        self._root = Folder()
         self._locks: set[str] = set()
 
     # ------------------------------------------------------------ faults
@@ -238,7 +238,7 @@ class SimulatedDisk:
         survivor._root = self._after_crash(self._root, {})
         return survivor
 
-    def _after_crash(self, directory: _Dir, seen: dict[int, _Inode]) -> _Dir:
+    def _after_crash(self, directory: Folder, seen: dict[int, Inode]) -> Folder:
         names = dict(directory.durable)
         odds = self.random.choice((0.0, 0.5, 0.9, 1.0))
         for old, new, node in directory.pending:
@@ -247,19 +247,19 @@ class SimulatedDisk:
                     names.pop(old, None)
                 if new is not None:
                     names[new] = node
-        found = _Dir()
+        found = Folder()
         for name, node in names.items():
-            if isinstance(node, _Dir):
+            if isinstance(node, Folder):
                 found.names[name] = self._after_crash(node, seen)
             else:
                 if id(node) not in seen:
                     content = self._content_after_crash(node)
-                    seen[id(node)] = _Inode(bytearray(content), content, node.modified_ms)
+                    seen[id(node)] = Inode(bytearray(content), content, node.modified_ms)
                 found.names[name] = seen[id(node)]
         found.durable = dict(found.names)
         return found
 
-    def _content_after_crash(self, inode: _Inode) -> bytes:
+    def _content_after_crash(self, inode: Inode) -> bytes:
         old, new = inode.synced, bytes(inode.data)
         if old == new:
             return new
@@ -279,31 +279,31 @@ class SimulatedDisk:
             survived[page:end] = after
         return bytes(survived)
 
-    def persist(self, inode: _Inode) -> None:
+    def persist(self, inode: Inode) -> None:
         inode.synced = bytes(inode.data)
 
     # ------------------------------------------------------------ names
 
-    def _walk(self, path: str) -> tuple[_Dir, str]:
+    def _walk(self, path: str) -> tuple[Folder, str]:
         *parents, name = [part for part in path.split("/") if part]
         here = self._root
         for part in parents:
             node = here.names.get(part)
-            if not isinstance(node, _Dir):
+            if not isinstance(node, Folder):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             here = node
         return here, name
 
-    def _node(self, path: str) -> _Inode | _Dir:
+    def _node(self, path: str) -> Inode | Folder:
         parent, name = self._walk(path)
         node = parent.names.get(name)
         if node is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return node
 
-    def _inode(self, path: str) -> _Inode:
+    def _inode(self, path: str) -> Inode:
         node = self._node(path)
-        if isinstance(node, _Dir):
+        if isinstance(node, Folder):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return node
 
@@ -311,7 +311,7 @@ class SimulatedDisk:
         """The bytes of a file, which rot where somebody changes them here. Raises `FileNotFoundError`."""
         return self._inode(path).data
 
-    def _change(self, parent: _Dir, old: str | None, new: str | None, node: _Inode | _Dir) -> None:
+    def _change(self, parent: Folder, old: str | None, new: str | None, node: Inode | Folder) -> None:
         if old is not None:
             del parent.names[old]
         if new is not None:
@@ -319,14 +319,14 @@ class SimulatedDisk:
         if self.durable:
             parent.pending.append((old, new, node))
 
-    def _make(self, path: str) -> _Inode:
+    def _make(self, path: str) -> Inode:
         parent, name = self._walk(path)
         node = parent.names.get(name)
         if node is None:
             self.step("create", path)
-            node = _Inode(modified_ms=self.wall_ms)
+            node = Inode(modified_ms=self.wall_ms)
             self._change(parent, None, name, node)
-        if isinstance(node, _Dir):
+        if isinstance(node, Folder):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return node
 
@@ -367,9 +367,9 @@ class SimulatedDisk:
         self.check_read(path)
         return list(self._dir(path).names)
 
-    def _dir(self, path: str) -> _Dir:
+    def _dir(self, path: str) -> Folder:
         node = self._node(path) if path.strip("/") else self._root
-        if not isinstance(node, _Dir):
+        if not isinstance(node, Folder):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return node
 
@@ -379,9 +379,9 @@ class SimulatedDisk:
             node = here.names.get(part)
             if node is None:
                 self.step("mkdir", path)
-                node = _Dir()
+                node = Folder()
                 self._change(here, None, part, node)
-            if not isinstance(node, _Dir):
+            if not isinstance(node, Folder):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             here = node
 
@@ -410,7 +410,7 @@ class SimulatedDisk:
 
     def remove_tree(self, path: str) -> None:
         for name, node in list(self._dir(path).names.items()):
-            if isinstance(node, _Dir):
+            if isinstance(node, Folder):
                 self.remove_tree(f"{path}/{name}")
             else:
                 self.remove(f"{path}/{name}")
@@ -450,7 +450,7 @@ class SimulatedDisk:
         self.sync_dir(path.rpartition("/")[0])
 
     def is_dir(self, path: str) -> bool:
-        return not path.strip("/") or (self.exists(path) and isinstance(self._node(path), _Dir))
+        return not path.strip("/") or (self.exists(path) and isinstance(self._node(path), Folder))
 
     def lock(self, path: str) -> Callable[[], None]:
         if path in self._locks:
@@ -463,73 +463,3 @@ class SimulatedDisk:
 
     def share(self, path: str) -> Callable[[], None]:
         return self.lock(path) if self.exists(path) else lambda: None
-
-
-class MemoryDisk(SimulatedDisk):
-    """Files in memory, for a kernel without a folder. Nothing is kept for a crash."""
-
-    durable = False
-
-    def persist(self, inode: _Inode) -> None:
-        """Nothing outlives this process."""
-
-    def sync_dir(self, path: str) -> None:
-        """Nothing outlives this process."""
-
-    def snapshot(self) -> DiskSnapshot:
-        """All files as they are. It costs little: content that is appended to is shared, until it is changed."""
-        return DiskSnapshot(_saved(self._root))
-
-    def restore(self, snapshot: DiskSnapshot) -> None:
-        """Have the files of a snapshot, any number of times. Files that were opened before must not be used any
-        more."""
-        self._root = _restored(snapshot.root)
-        self._locks.clear()
-
-
-@define(eq=False)
-class _SavedFile:
-    saved: _Saved
-    size: int
-    modified_ms: int
-
-
-_SavedDir = dict[str, "_SavedFile | _SavedDir"]
-
-
-@define(eq=False)
-class DiskSnapshot:
-    """What `MemoryDisk.snapshot` saw."""
-
-    root: _SavedDir
-
-
-def _saved(directory: _Dir) -> _SavedDir:
-    found: _SavedDir = {}
-    for name, node in directory.names.items():
-        if isinstance(node, _Dir):
-            found[name] = _saved(node)
-            continue
-        size = len(node.data)
-        if node.is_mapped:  # whoever has it mapped writes where nobody sees it
-            saved = _Saved(bytearray(node.data), size)
-        else:
-            saved = node.saved = node.saved or _Saved(node.data, size)
-            saved.size = max(saved.size, size)
-        found[name] = _SavedFile(saved, size, node.modified_ms)
-    return found
-
-
-def _restored(directory: _SavedDir) -> _Dir:
-    names: dict[str, _Inode | _Dir] = {}
-    for name, node in directory.items():
-        if isinstance(node, dict):
-            names[name] = _restored(node)
-            continue
-        saved = node.saved
-        if node.size == saved.size:
-            del saved.data[node.size :]  # what its file appended since
-            names[name] = _Inode(saved.data, modified_ms=node.modified_ms, saved=saved)
-        else:  # a later snapshot relies on more of it
-            names[name] = _Inode(bytearray(memoryview(saved.data)[: node.size]), modified_ms=node.modified_ms)
-    return _Dir(names)

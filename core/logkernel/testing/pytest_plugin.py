@@ -98,6 +98,15 @@ def _by_name(given: Any) -> Mapping[str, Any]:
     return {name: {} for name in ([given] if isinstance(given, str) else given)}
 
 
+def _placed(layer: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The layer, whose settings say where they are written: an error names the place."""
+    if "settings" not in layer:
+        return layer
+    from logkernel.config.sources import from_keywords
+
+    return {**layer, "settings": {row.name: row for row in from_keywords(layer["settings"], where)}}
+
+
 def _marked(request: pytest.FixtureRequest) -> list[Mapping[str, Any]]:
     """The outermost marker first."""
     marks = list(request.node.iter_markers("kafka"))
@@ -108,7 +117,11 @@ def _marked(request: pytest.FixtureRequest) -> list[Mapping[str, Any]]:
 
 
 def _options(request: pytest.FixtureRequest, suite: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    found = _merged(_from_ini(request.config), suite, *_marked(request))
+    found = _merged(
+        _placed(_from_ini(request.config), "kafka_settings"),
+        _placed(suite, "kafka_options"),
+        *(_placed(marked, "pytest.mark.kafka") for marked in _marked(request)),
+    )
     for name in found:
         if name not in known:
             raise pytest.UsageError(
@@ -158,7 +171,10 @@ def kafka_session_broker(request: pytest.FixtureRequest, kafka_session_options: 
     """The broker behind `kafka_session`: one for each worker of xdist."""
     from logkernel.testing.kafka.kafka import Kafka
 
-    with Kafka(**_merged(_from_ini(request.config), kafka_session_options)) as broker:
+    options = _merged(
+        _placed(_from_ini(request.config), "kafka_settings"), _placed(kafka_session_options, "kafka_session_options")
+    )
+    with Kafka(**options) as broker:
         yield broker
 
 

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 import logkernel
-from logkernel.cli import main
+from logkernel.cli import cluster_facts, main
 from logkernel.cli.cluster_status import look, shown
 from logkernel.cli.partition_health import FollowerStatus, followers, state_of
 from logkernel.client.admin.topics import PartitionDescription
@@ -225,3 +225,16 @@ def test_a_narrow_terminal_shows_it_all(cluster: Cluster) -> None:
 )
 def test_the_worst_is_said(leader: int, isr: tuple[int, ...], state: str | None) -> None:
     assert state_of(PartitionDescription(0, leader, 5, (1, 2, 3), isr), 2) == state
+
+
+@pytest.mark.parametrize("command", ["status", "check"])
+def test_a_coordination_that_is_away_is_waited_for_no_longer_than_told(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was waited for the session timeout of 18 s, without a word."""
+    monkeypatch.setattr(cluster_facts, "SILENT_S", 0.01)
+    words = ["--coordination", "zookeeper://127.0.0.1:1/x", "--timeout", "0.2"]
+    assert main(["cluster", command, *words]) == 1
+    said = capsys.readouterr().err
+    assert "waiting for zookeeper://127.0.0.1:1/x for up to 0.2 s …" in said
+    assert "ZooKeeper at 127.0.0.1:1 gave no session in 200 ms; start it" in said

@@ -5,13 +5,17 @@ from __future__ import annotations
 import inspect
 import pydoc
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hand_clock import BEGAN_MS, HandClock
 
 import logkernel
-from logkernel.errors import CannotListen, UnknownTopicOrPartition
+from logkernel.errors import CannotListen, ConfigError, UnknownTopicOrPartition
+from logkernel.hookspecs import hookimpl
+from logkernel.storage.memory_disk import MemoryDisk
 from logkernel.vocabulary import RecordMetadata
 
 Write = Callable[..., Any]
@@ -109,3 +113,29 @@ def test_value_classes_show_what_they_take() -> None:
     )
     assert "*args" not in pydoc.render_doc(logkernel.Record)
     assert "offset" in inspect.signature(RecordMetadata).parameters
+
+
+def test_a_clock_a_disk_and_plugins_are_lent_to_a_log() -> None:
+    class First:
+        def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:
+            return 0
+
+    class Plugin:
+        @hookimpl
+        def logkernel_partitioner(self, name: str) -> First | None:
+            return First() if name == "first" else None
+
+        @hookimpl
+        def logkernel_names(self) -> list[tuple[str, str]]:
+            return [("partitioner", "first")]
+
+    disk = MemoryDisk()
+    with logkernel.open(plugins=[Plugin()], clock=HandClock(7), disk=disk) as log:
+        log.create_topic("orders", 3, partitioner="first")
+        assert log.append("orders", b"1") == ("orders", 0, 0, BEGAN_MS + 7)
+        assert disk.exists("/memory/orders-0/00000000000000000000.log")
+
+
+def test_a_disk_of_its_own_has_no_folder_of_the_systems(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="names a folder of the system's disk; leave out path, or disk"):
+        logkernel.open(tmp_path, disk=MemoryDisk())

@@ -82,7 +82,7 @@ def test_a_record_that_is_missing_is_told_with_what_there_is(own: KafkaNamespace
     assert "value.id: expected 7, found 8" in str(failed.value)
     assert re.search(r"closest +orders\S*-0@0", str(failed.value))
 
-    with pytest.raises(AssertionError, match="there is no such topic"):
+    with pytest.raises(AssertionError, match="there is no topic 'ordres'; did you mean 'orders'"):
         own.assert_produced("ordres")
 
 
@@ -273,3 +273,65 @@ def test_a_namespace_leaves_nothing_behind(shared: Kafka) -> None:
         assert other.topics == {}
         assert other.requests == ()
         assert len(KafkaNamespace(shared, 3, "x" * 300).topic("orders")) == 249
+
+
+# ---------------------------------------------------------------- what goes wrong in a test is told
+
+
+def test_a_wait_for_what_does_not_exist_says_so(own: KafkaNamespace) -> None:
+    """It said that the topic ends at -1."""
+    own.create_topic("orders", 2)
+    with pytest.raises(AssertionError, match=r"there is no topic 'order'; did you mean 'orders'\?"):
+        own.wait_for_offset("order", offset=1, within=0)
+    with pytest.raises(AssertionError, match="there is no topic 'nothing', and none like it"):
+        own.wait_for_commit("billing", "nothing", offset=1, within=0)
+    with pytest.raises(AssertionError, match=r"orders has no partition 2 \(it has 2 partitions\)"):
+        own.wait_for_offset("orders", 2, offset=1, within=0)
+    with pytest.raises(AssertionError, match="has committed nothing of orders-1, not 1"):
+        own.wait_for_commit("billing", "orders", 1, offset=1, within=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"value": {1, 2}},
+            "JSON cannot express the value, a 'set': Object of type set is not JSON serializable; pass ",
+        ),
+        ({"value": {"a": object()}}, "JSON cannot express the value, a 'dict': "),
+        ({"key": object()}, "JSON cannot express the key, a 'object': "),
+        ({"headers": {"h": {1}}}, "JSON cannot express the header 'h', a 'set': "),
+    ],
+)
+def test_what_json_cannot_express_is_refused_by_its_type(own: KafkaNamespace, given: Any, said: str) -> None:
+    """It was a traceback of the json module, and the topic was made."""
+    with pytest.raises(TypeError, match=f"^{re.escape(said)}") as refused:
+        own.produce("orders", **given)
+    assert refused.value.__suppress_context__
+    assert own.topics == {}
+
+
+def test_views_of_bytes_are_bytes(own: KafkaNamespace) -> None:
+    own.produce("orders", bytearray(b"v"), key=memoryview(b"k"))
+    own.assert_produced("orders", key=b"k", value=b"v")
+
+
+def test_a_client_that_outlived_its_broker_says_what_to_do() -> None:
+    """It said to open the log again."""
+    with Kafka(topics=["orders"], sockets=False) as kafka:
+        old = kafka.producer(), kafka.consumer("orders")
+        kafka.kill()
+        with pytest.raises(LogkernelError, match=r"the broker does not run: start\(\) it"):
+            kafka.records("orders")
+        kafka.start()
+        for call in (lambda: old[0].send("orders", b"1").result(), lambda: old[1].poll(0)):
+            with pytest.raises(LogkernelError, match="a client ends with its log: make a new one"):
+                call()
+
+
+def test_a_bad_setting_is_told_by_its_place() -> None:
+    """It named `--set`, an option of a command line."""
+    with pytest.raises(ConfigError, match=r"^settings: num\.partitions=x: "):
+        Kafka(settings={"num_partitions": "x"})
+    with pytest.raises(ConfigError, match=r"^as_version: logkernel\.as\.version=1\.0: .* one of: 2\.8, 3\.0, "):
+        Kafka(as_version="1.0")

@@ -11,6 +11,7 @@ import pytest
 
 from logkernel.errors import UnknownTopicOrPartition
 from logkernel.testing import Kafka
+from logkernel.testing.kafka.clock import LentClock
 
 
 @pytest.fixture
@@ -148,3 +149,21 @@ def test_time_goes_on_while_the_broker_is_away(kafka: Kafka) -> None:
     assert values(kafka, "orders") == ["1"], "retention looks every five minutes"
     kafka.clock.advance(minutes=10)
     assert values(kafka, "orders") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "kind", "said"),
+    [
+        ((-5,), {}, TypeError, r"advance\(-5\) has no unit; write e.g. advance\(seconds=5\)"),
+        ((), {"days": -1}, ValueError, r"cannot advance\(days=-1\): time goes forward only; write"),
+        ((), {"hours": "1"}, TypeError, r"advance\(hours='1'\): str is no number; write"),
+        ((), {"ms": True}, TypeError, "bool is no number"),
+        ((), {"days": float("nan")}, ValueError, "no clock goes that far"),
+        ((), {"days": 1e30}, ValueError, "no clock goes that far"),
+    ],
+)
+def test_a_jump_that_is_none_is_refused(given: Any, named: Any, kind: type[Exception], said: str) -> None:
+    clock = LentClock(lambda: None)
+    with pytest.raises(kind, match=said):
+        clock.advance(*given, **named)
+    assert clock.ahead_ms == 0

@@ -9,7 +9,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from logkernel.errors import ConfigError, LogkernelError
+from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
 from logkernel.testing import Kafka
 
 MS = 1 / 1000
@@ -186,6 +186,12 @@ def test_a_full_disk_refuses_and_takes_again(kafka: Kafka, tmp_path: Any) -> Non
     assert "3" in values(kafka)
     with Kafka(path=tmp_path) as other, pytest.raises(ConfigError, match="in memory"), other.full_disk():
         pass
+
+
+def test_a_full_disk_says_so_of_a_new_topic(kafka: Kafka) -> None:
+    """It said the partition's name, and nothing else."""
+    with kafka.full_disk(), pytest.raises(KafkaStorageError, match=r"^new-0: its log cannot be made for want of room"):
+        kafka.produce("new", "1")
 
 
 def test_faults_are_there_from_the_start() -> None:

@@ -34,7 +34,7 @@ def test_what_was_saved_comes_back_and_what_came_later_is_gone() -> None:
             kafka.compact("prices")
             kafka.clock.advance(days=30)
             assert values(kafka, "prices") == ["2"]
-            with pytest.raises(AssertionError, match="has committed -1"):  # it is too old
+            with pytest.raises(AssertionError, match="has committed nothing of"):  # it is too old
                 kafka.wait_for_commit("g", "orders", offset=1, within=0)
             kafka.restore(saved)
             kafka.wait_for_commit("g", "orders", offset=1)

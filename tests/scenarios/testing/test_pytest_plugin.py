@@ -141,6 +141,9 @@ def test_positional(kafka): ...
 
 @pytest.mark.kafka(settings={"num.partitions": 1})
 def test_shared(kafka_session): ...
+
+@pytest.mark.kafka(settings={"num.partitions": "x"})
+def test_a_bad_setting(kafka): ...
 """
 
 
@@ -149,5 +152,6 @@ def test_mistakes_are_told_with_their_remedy(tmp_path: Path) -> None:
     assert "there is no option 'topcis'; there are as_version, faults, plugins, seed, settings, topics" in said
     assert "takes keywords only" in said
     assert "override kafka_session_options" in said
+    assert "ConfigError: pytest.mark.kafka: num.partitions=x: Not a number" in said
     said = suite(tmp_path, "def test_it(kafka): ...", "kafka_topics =\n    orders=many\n", code=1)
     assert "'orders=many' is not of the form NAME or NAME=PARTITIONS" in said

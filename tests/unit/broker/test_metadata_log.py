@@ -9,7 +9,8 @@ import pytest
 
 from logkernel.broker.metadata_log import DiskMetadataLog, metadata_generations
 from logkernel.errors import KafkaStorageError
-from logkernel.storage.simdisk import MemoryDisk, PowerCut, SimulatedDisk
+from logkernel.storage.memory_disk import MemoryDisk
+from logkernel.storage.simdisk import PowerCut, SimulatedDisk
 from logkernel.vocabulary import Record
 
 OLD = [b"%d" % number for number in range(40)]

@@ -14,6 +14,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.config.definitions import GROUP, TOPIC, PluginDeclaration, Setting
 from logkernel.config.loading import plugin_lists
 from logkernel.config.properties import read_properties
+from logkernel.config.sources import from_keywords
 from logkernel.config.tables import tables
 from logkernel.config.topic import TopicSettings
 from logkernel.config.values import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, Between, OneOf, OwnType, render
@@ -569,3 +570,19 @@ def test_any_text_is_properties_or_a_config_error(text: str) -> None:
     except ConfigError as error:
         said = str(error)
     assert not said or said.startswith("f:")
+
+
+def test_keywords_name_the_call_that_they_are_of() -> None:
+    """They named `--set`."""
+    (row,) = from_keywords({"num_partitions": 3}, "logkernel.open")
+    assert row == ("num.partitions", "3", "logkernel.open")
+    assert from_keywords({"num_partitions": row}, "elsewhere") == [row]
+    config = BrokerConfig.load(None, [row, "log.retention.ms=5"])
+    assert (config.get("num.partitions"), config.origin("num.partitions")) == (3, "logkernel.open")
+    with pytest.raises(ConfigError, match=r"^logkernel\.open: num\.partitions=x: "):
+        BrokerConfig.load(None, from_keywords({"num_partitions": "x"}, "logkernel.open"))
+
+
+def test_a_list_of_words_begins_with_a_word() -> None:
+    with pytest.raises(ConfigError, match=r"String must be one of: 2\.8, 3\.0, .*; give one of 2\.8, "):
+        BrokerConfig.load(None, ["logkernel.as.version=1.0"])

@@ -104,5 +104,5 @@ def test_the_rows_kept_are_bounded():
 def test_the_origin_of_an_object_is_its_plugin():
     kernel = Kernel()
     assert kernel.origin_of(Delete()) == Origin("cleanup-delete", "logkernel")
-    assert kernel.origin_of(kernel.partitioner("keyed", {}, 0)) == Origin("partitioner-keyed", "logkernel")
+    assert kernel.origin_of(kernel.codec("gzip")) == Origin("codec-gzip", "logkernel")
     assert kernel.origin_of(object()).distribution == "unknown"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import logkernel
 from logkernel.contracts import Candidates, DropBefore, Elected, FollowerFacts, GroupFacts, LogFacts, Rewrite
 from logkernel.errors import PluginError
 from logkernel.hookspecs import hookimpl
@@ -125,3 +126,42 @@ def test_what_the_kernel_hands_out_is_guarded_and_its_faults_are_kept():
         "cleanup policy rotten", "election rotten", "assignor rotten", "ISR policy rotten"
     ]  # fmt: skip
     assert {fault.origin.distribution for fault in kernel.faults} == {"registered in this process"}
+
+
+class Clumsy:
+    def partition(self, key, value, partitions, available):
+        return len(key)
+
+    def on_batch_full(self, partition):
+        raise ValueError("no more")
+
+    @hookimpl
+    def logkernel_partitioner(self, name, settings, seed):
+        return self if name == "clumsy" else None
+
+    @hookimpl
+    def logkernel_names(self):
+        return [("partitioner", "clumsy")]
+
+
+def test_a_partitioner_that_raises_is_named():
+    """Its traceback named no plugin."""
+    partitioner = Kernel(plugins=[Clumsy()]).partitioner("clumsy", {}, 0)
+    assert partitioner.partition(b"ab", None, 3, [0]) == 2
+    named = "^plugin 'Clumsy' of distribution 'registered in this process' failed in partitioner clumsy: "
+    with pytest.raises(PluginError, match=f"{named}TypeError: object of type 'NoneType' has no len.*; the record is"):
+        partitioner.partition(None, None, 3, [0])
+    with pytest.raises(PluginError, match=f"{named}ValueError: no more; "):
+        partitioner.on_batch_full(1)
+
+
+def test_a_producer_and_a_log_say_which_partitioner_raised():
+    with logkernel.open(plugins=[Clumsy()]) as log:
+        log.create_topic("orders", partitioner="clumsy")
+        with (
+            log.producer() as producer,
+            pytest.raises(PluginError, match=r"'Clumsy' .* failed in partitioner clumsy: "),
+        ):
+            producer.send("orders", b"1")
+        with pytest.raises(PluginError, match=r"'Clumsy' .* failed in partitioner clumsy: "):
+            log.append("orders", b"1")

@@ -17,8 +17,8 @@ from logkernel.storage import checkpoints, snapshot
 from logkernel.storage.checkpoints import CorruptCheckpoint, MetaProperties
 from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.index import CorruptIndex, OffsetIndex, TimeIndex
+from logkernel.storage.memory_disk import MemoryDisk
 from logkernel.storage.names import doomed_name, offset_name, offset_of, partition_of
-from logkernel.storage.simdisk import MemoryDisk
 from logkernel.storage.snapshot import CorruptSnapshot
 from logkernel.storage.txnindex import TxnIndex
 from logkernel.vocabulary import AbortedTxn, ProducerEntry, TopicPartition

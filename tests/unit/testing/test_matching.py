@@ -107,4 +107,4 @@ def test_what_is_shown_is_short() -> None:
     [(None, None), (b"\xff", b"\xff"), ("ä", "ä".encode()), ({"id": 7}, b'{"id":7}'), (7, b"7")],
 )
 def test_what_is_produced_is_encoded(given: object, written: bytes | None) -> None:
-    assert encoded(given) == written
+    assert encoded(given, "value") == written

@@ -24,6 +24,7 @@ from logkernel.errors import (
     NotLeaderOrFollower,
     PluginError,
     UnknownTopicOrPartition,
+    meaning,
     no_partition,
 )
 from logkernel.vocabulary import IsrProposal, TopicPartition
@@ -146,8 +147,12 @@ class ReplicaManager:
 
     def _absent(self, name: TopicPartition) -> KafkaError:
         error, count = self.absence(*name), self._partition_count(name.topic)
+        if error is KafkaStorageError and name in self._logs.without_room:
+            return error(
+                f"{name}: its log cannot be made for want of room or of file handles; make room, then ask again"
+            )
         if error is not UnknownTopicOrPartition:
-            return error(str(name))
+            return error(meaning(error, name))
         if count is None:
             return error(f"there is no topic {name.topic!r}; create it first")
         return error(no_partition(*name, count))

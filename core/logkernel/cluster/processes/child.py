@@ -21,6 +21,7 @@ from logkernel.broker.build import build
 from logkernel.broker.governance.access import ClusterAccess
 from logkernel.cluster.folder import broker_folder, coordination_folder
 from logkernel.cluster.processes.session import SocketSession
+from logkernel.config.sources import RawSetting
 
 PR_SET_PDEATHSIG: Final = 1
 ALONE: Final = b"."
@@ -57,7 +58,7 @@ def build_child(
     size: int,
     listen: str,
     config: str | None,
-    overrides: Sequence[str],
+    overrides: Sequence[str | RawSetting],
     loop: asyncio.AbstractEventLoop,
 ) -> Broker:
     """Broker `node` of the cluster of `size` brokers in folder `path`, for clients at `listen` ("host:port"); `loop`

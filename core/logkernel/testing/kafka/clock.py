@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from typing import Final
 
 from logkernel.broker.timers import Clock
+
+MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000, "ms": 1}
+FARTHEST_MS: Final = 10_000 * 366 * MS["days"]
+WRITE: Final = "write e.g. advance(seconds=5), or days, hours, minutes, ms"
 
 
 class LentClock(Clock):
@@ -32,15 +36,24 @@ class LentClock(Clock):
         self._ahead_ms = ahead_ms
 
     def advance(
-        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
+        self, *unnamed: object, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
     ) -> None:
         """Let the broker's time jump forward; returns when everything that fell due is done.
 
         Clients keep their own time: a member of a group that does not heartbeat within such a jump loses its session,
-        as after a long pause. Raises `ValueError` for a jump back.
+        as after a long pause. Raises `TypeError` for what is no number or has no unit, and `ValueError` for a jump back
+        or one of more than ten thousand years.
         """
-        jump = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=ms)
-        if jump < timedelta():
-            raise ValueError(f"cannot advance by {jump}: time goes forward only; pass positive numbers")
-        self._ahead_ms += jump // timedelta(milliseconds=1)
+        if unnamed:
+            raise TypeError(f"advance({', '.join(map(repr, unnamed))}) has no unit; {WRITE}")
+        given = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds, "ms": ms}
+        for unit, number in given.items():
+            if not isinstance(number, (int, float)) or isinstance(number, bool):
+                raise TypeError(f"advance({unit}={number!r}): {type(number).__name__} is no number; {WRITE}")
+        jump_ms = sum(number * MS[unit] for unit, number in given.items())
+        if not 0 <= jump_ms < FARTHEST_MS:
+            said = ", ".join(f"{unit}={number!r}" for unit, number in given.items() if number)
+            problem = "time goes forward only" if jump_ms < 0 else "no clock goes that far"
+            raise ValueError(f"cannot advance({said}): {problem}; {WRITE}")
+        self._ahead_ms += int(jump_ms)
         self._moved()

@@ -6,7 +6,7 @@ import errno
 import os
 from typing import Final
 
-from logkernel.storage.simdisk import MemoryDisk
+from logkernel.storage.memory_disk import MemoryDisk
 
 NEED_ROOM: Final = ("append", "create", "mkdir", "write")
 

@@ -18,17 +18,15 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
+from logkernel import embed
 from logkernel.attrs_lite import frozen
-from logkernel.broker.build import build
 from logkernel.config.listeners import ANY_HOST, address
-from logkernel.config.loading import plugin_lists
-from logkernel.config.values import render
+from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.contracts import MetadataChange
 from logkernel.embed import EmbeddedLog
 from logkernel.errors import ConfigError, KafkaError, LogkernelError
-from logkernel.kernel import Kernel
 from logkernel.plugins.transport.tcp import registry
-from logkernel.storage.simdisk import DiskSnapshot
+from logkernel.storage.memory_disk import DiskSnapshot
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.disk import TestDisk
 from logkernel.testing.kafka.faults import Faults
@@ -58,6 +56,18 @@ class KafkaSnapshot:
     files: DiskSnapshot
     metadata: tuple[MetadataChange, ...]
     ahead_ms: int
+
+
+def settings_of(given: Mapping[str, Any] | None, as_version: str | None) -> dict[str, RawSetting]:
+    """Keyword → setting of a tested broker."""
+    rows = [*from_keywords(FOR_TESTS, "tests"), *from_keywords(given or {}, "settings")]
+    if as_version is not None:
+        rows.append(RawSetting("logkernel.as.version", as_version, "as_version"))
+    return by_keyword(rows)
+
+
+def by_keyword(rows: Iterable[RawSetting]) -> dict[str, RawSetting]:
+    return {row.name.replace(".", "_"): row for row in rows}
 
 
 class Kafka(KafkaView):
@@ -93,17 +103,13 @@ class Kafka(KafkaView):
         """What goes wrong with clients' requests; those of clients that are made here are spared."""
         self.clock = LentClock(self._settle)
         """Its `advance` moves the broker's time."""
-        given = {name.replace("_", "."): value for name, value in (settings or {}).items()}
-        self._overrides = [f"{name}={render(value)}" for name, value in {**FOR_TESTS, **given}.items()]
-        if as_version is not None:
-            self._overrides.append(f"logkernel.as.version={as_version}")
+        self._settings = settings_of(settings, as_version)
         self._path = path
-        if path is not None:
-            self._overrides.append(f"log.dirs={path}")
         if advertised is None and listen.rpartition(":")[0].strip("[]") in ANY_HOST:
             advertised = "localhost:0"
         if advertised is not None:
-            self._overrides += [f"listeners={LISTENER}://{listen}", f"advertised.listeners={LISTENER}://{advertised}"]
+            told = {"listeners": f"{LISTENER}://{listen}", "advertised.listeners": f"{LISTENER}://{advertised}"}
+            self._settings |= by_keyword(from_keywords(told, "listen"))
         self._plugins = list(plugins)
         self._disk = TestDisk() if path is None else None
         self._metadata: list[MetadataChange] = []
@@ -118,13 +124,8 @@ class Kafka(KafkaView):
             raise
 
     def _open(self) -> EmbeddedLog:
-        allow, block = plugin_lists(None, self._overrides)
         plugins = [*self._plugins, WatchPlugin(self, self._metadata)]
-        kernel = Kernel(allow=allow, block=block, plugins=plugins)
-        in_memory = self._path is None
-        return EmbeddedLog(
-            build(None, self._overrides, in_memory=in_memory, kernel=kernel, clock=self.clock, disk=self._disk)
-        )
+        return embed.open(self._path, plugins=plugins, clock=self.clock, disk=self._disk, **self._settings)
 
     # ------------------------------------------------------------ life
 
@@ -215,7 +216,8 @@ class Kafka(KafkaView):
 
     @property
     def log(self) -> EmbeddedLog:
-        """The open log inside."""
+        """The open log inside. Raises `LogkernelError` while the broker does not run."""
+        self._log.check_open("the broker does not run: start() it")
         return self._log
 
     def _told_address(self) -> str:

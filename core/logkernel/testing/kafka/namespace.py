@@ -62,5 +62,8 @@ class KafkaNamespace(KafkaView):
     def topic(self, name: str) -> str:
         return name if name.endswith(self._suffix) else f"{name}{self._suffix}"[:LONGEST]
 
+    def called(self, topic: str) -> str:
+        return topic.removesuffix(self._suffix)
+
     def group(self, name: str) -> str:
         return self.topic(name)

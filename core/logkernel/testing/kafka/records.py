@@ -31,13 +31,21 @@ class KafkaRecord:
         return None if self.value is None else json.loads(self.value)
 
 
-def encoded(given: object) -> bytes | None:
+def encoded(given: object, what: str) -> bytes | None:
     """What is written for a key or value: bytes as they are, text as UTF-8, anything else as JSON.
 
-    Raises `TypeError` for what JSON has no form of.
+    Raises `TypeError`, which calls it `what`, for what JSON has no form of.
     """
     if given is None or isinstance(given, bytes):
         return given
+    if isinstance(given, (bytearray, memoryview)):
+        return bytes(given)
     if isinstance(given, str):
         return given.encode()
-    return json.dumps(given, separators=(",", ":")).encode()
+    try:
+        return json.dumps(given, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(
+            f"JSON cannot express the {what}, a {type(given).__name__!r}: {error}; pass bytes, text, None, or a dict,"
+            " list, number or bool of such"
+        ) from None

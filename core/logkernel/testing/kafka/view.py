@@ -11,9 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from logkernel.config.nearest import nearest
 from logkernel.config.values import render
 from logkernel.embed import EmbeddedLog
-from logkernel.errors import GroupIdNotFound, PolicyViolation, TopicAlreadyExists, UnknownTopicOrPartition
+from logkernel.errors import (
+    GroupIdNotFound,
+    PolicyViolation,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+    no_partition,
+)
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.faults import Faults
 from logkernel.testing.kafka.matching import ANYTHING, differences, not_found
@@ -82,6 +89,10 @@ class KafkaView(ABC):
         """The broker's name of the group, or of the transactional id, that this test calls `name`."""
         return name
 
+    def called(self, topic: str) -> str:
+        """What this test calls the broker's topic: the reverse of `topic`."""
+        return topic
+
     # ------------------------------------------------------------ our own clients
 
     def producer(self, **settings: Any) -> Producer:
@@ -134,12 +145,12 @@ class KafkaView(ABC):
         """Write one record; returns its partition and offset. A missing topic is created.
 
         `value`, `key` and headers are bytes, text for UTF-8, or None; a value or key of another type is written as
-        JSON. Raises `KafkaError` for what the broker refuses.
+        JSON. Raises `TypeError` for what JSON cannot express, and `KafkaError` for what the broker refuses.
         """
+        pairs = tuple((name, encoded(text, f"header {name!r}")) for name, text in (headers or {}).items())
+        record = Record(encoded(key, "key"), encoded(value, "value"), pairs, timestamp_ms)
         if self.topic(topic) not in self.topics:
             self._create_if_missing(topic)
-        pairs = tuple((name, encoded(text)) for name, text in (headers or {}).items())
-        record = Record(encoded(key), encoded(value), pairs, timestamp_ms)
         return self.log.append_many(self.topic(topic), [record], partition=partition)[0]
 
     def _create_if_missing(self, topic: str) -> None:
@@ -216,10 +227,18 @@ class KafkaView(ABC):
                 **{f"header {name}": each for name, each in (headers or {}).items()},
             }
             where = topic if partition is None else f"{topic}-{partition}"
-            there = "" if self.topic(topic) in self.topics else "; there is no such topic"
-            return f"no record in {where} matches{there}\n{not_found(seen, expected, differs)}"
+            missing = self._missing(topic)
+            return f"{missing or f'no record in {where} matches'}\n{not_found(seen, expected, differs)}"
 
         return wait_for(look, within, problem)
+
+    def _missing(self, topic: str, partition: int = 0) -> str:
+        """What is said of a topic or partition that does not exist; "" where it does."""
+        count = self.topics.get(self.topic(topic))
+        if count is None:
+            near = nearest(topic, map(self.called, self.topics))
+            return f"there is no topic {topic!r}{f'; did you mean {near!r}?' if near else ', and none like it'}"
+        return "" if 0 <= partition < count else no_partition(topic, partition, count)
 
     # ------------------------------------------------------------ cleaning
 
@@ -257,7 +276,10 @@ class KafkaView(ABC):
         wait_for(
             lambda: self._end_or_none(topic, partition) >= offset,
             within,
-            lambda: f"{topic}-{partition} ends at {self._end_or_none(topic, partition)}, not at {offset}",
+            lambda: (
+                self._missing(topic, partition)
+                or f"{topic}-{partition} ends at {self._end_or_none(topic, partition)}, not at {offset}"
+            ),
         )
 
     def _end_or_none(self, topic: str, partition: int) -> int:
@@ -302,8 +324,15 @@ class KafkaView(ABC):
             last = max((each.offset for each in found.values()), default=-1)
             return last >= offset
 
+        def problem() -> str:
+            committed = f"{last}" if last >= 0 else "nothing"
+            return (
+                self._missing(topic, partition)
+                or f"group {group} has committed {committed} of {topic}-{partition}, not {offset}"
+            )
+
         with self.admin() as admin:
-            wait_for(look, within, lambda: f"group {group} has committed {last} of {topic}-{partition}, not {offset}")
+            wait_for(look, within, problem)
 
 
 def specs(topics: Topics) -> Iterable[tuple[str, dict[str, Any]]]:
