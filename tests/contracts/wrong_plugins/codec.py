@@ -34,9 +34,9 @@ class Fifth(Right):
     name, codec_id = "brotli", 5
 
 
-class Stripper(Right):
+class Even(Right):
     def compress(self, data: Any) -> Any:
-        return GZIP.compress(bytes(data).rstrip(b"\0"))
+        return GZIP.compress(data[: len(data) & ~1])
 
 
 class Viewer(Right):
@@ -129,7 +129,7 @@ WRONG = [
     ),
     Wrong("test_large_data_come_back", r"compress\(\) raised TypeError", made(lambda _: BytesOnly())),
     Wrong("test_large_data_come_back", r"decompress\(\) returned bytearray; return bytes", made(lambda _: Viewer())),
-    Wrong("test_any_data_come_back", "return what was compressed", made(lambda _: Stripper())),
+    Wrong("test_any_data_come_back", "return what was compressed", made(lambda _: Even())),
     Wrong("test_the_limit_is_exact", "though the limit was 999; raise MessageTooLarge", made(lambda _: Generous())),
     Wrong("test_a_bomb_is_refused_before_it_takes_memory", "took [3-9][0-9] MB to refuse", made(lambda _: Whole())),
     Wrong("test_a_bomb_is_refused_before_it_takes_memory", "over a limit of 1000", made(lambda _: Unlimited())),

@@ -50,7 +50,7 @@ class Counts(Passes):
 ANY = "test_any_record_gets_a_record_or_a_refusal"
 WRONG = [
     Wrong(ANY, "returned None for record 0; return a Record of bytes, or a Refusal", made(lambda _: Forgetful())),
-    Wrong(ANY, "failed in produce interceptor .*JSONDecodeError", made(lambda _: Trusting())),
+    Wrong(ANY, "failed in produce interceptor .*DecodeError", made(lambda _: Trusting())),
     Wrong(ANY, "return a Record of bytes, or a Refusal", made(lambda _: Texts())),
     Wrong(ANY, "or a Refusal with a text", made(lambda _: Mute())),
     Wrong("test_equal_records_get_equal_answers", "depend on the arguments only", made(lambda _: Counts())),

@@ -15,22 +15,51 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from logkernel.testing.contracts.assignor import AssignorContract as AssignorContract
+    from logkernel.testing.contracts.cleanup import CleanupContract as CleanupContract
     from logkernel.testing.contracts.codec import CodecContract as CodecContract
+    from logkernel.testing.contracts.decoder import DecoderContract as DecoderContract
+    from logkernel.testing.contracts.election import ElectionContract as ElectionContract
+    from logkernel.testing.contracts.interceptor import InterceptorContract as InterceptorContract
+    from logkernel.testing.contracts.isr import IsrContract as IsrContract
     from logkernel.testing.contracts.kit import ContractBroken as ContractBroken
     from logkernel.testing.contracts.kit import Kit as Kit
+    from logkernel.testing.contracts.metrics_reporter import MetricsReporterContract as MetricsReporterContract
     from logkernel.testing.contracts.partitioner import PartitionerContract as PartitionerContract
-    from logkernel.testing.contracts.produce_interceptor import (
-        ProduceInterceptorContract as ProduceInterceptorContract,
-    )
+    from logkernel.testing.contracts.placement import PlacementContract as PlacementContract
+    from logkernel.testing.contracts.produce_interceptor import ProduceInterceptorContract as ProduceInterceptorContract
 
 _HOMES = {
+    "AssignorContract": "assignor",
+    "CleanupContract": "cleanup",
     "CodecContract": "codec",
     "ContractBroken": "kit",
+    "DecoderContract": "decoder",
+    "ElectionContract": "election",
+    "InterceptorContract": "interceptor",
+    "IsrContract": "isr",
     "Kit": "kit",
+    "MetricsReporterContract": "metrics_reporter",
     "PartitionerContract": "partitioner",
+    "PlacementContract": "placement",
     "ProduceInterceptorContract": "produce_interceptor",
 }
-__all__ = ["CodecContract", "ContractBroken", "Kit", "PartitionerContract", "ProduceInterceptorContract", "kits"]
+__all__ = [
+    "AssignorContract",
+    "CleanupContract",
+    "CodecContract",
+    "ContractBroken",
+    "DecoderContract",
+    "ElectionContract",
+    "InterceptorContract",
+    "IsrContract",
+    "Kit",
+    "MetricsReporterContract",
+    "PartitionerContract",
+    "PlacementContract",
+    "ProduceInterceptorContract",
+    "kits",
+]
 
 
 def kits() -> dict[str, type[Kit[Any]]]:

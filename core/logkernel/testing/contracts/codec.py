@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from logkernel.contracts import Buffer, Codec
 from logkernel.errors import ConfigError, CorruptMessage, MessageTooLarge
 from logkernel.kernel import CODEC_NAMES, Kernel
-from logkernel.testing.contracts.kit import ContractBroken, Kit, examples, shown
+from logkernel.testing.contracts.kit import ContractBroken, Kit, for_all, shown
 
 LIMIT = 1 << 22
 SIZES = (0, 1, 100, 32 * 1024, 32 * 1024 + 1, 64 * 1024 + 1, 128 * 1024 + 1, 10**6)
@@ -57,8 +56,7 @@ class CodecContract(Kit[Codec]):
             for kind in (bytes, bytearray, memoryview):
                 self._round_trip(codec, data, kind)
 
-    @given(data=st.binary(max_size=3000))
-    @examples(100)
+    @for_all(60, data=st.binary(max_size=3000))
     def test_any_data_come_back(self, data: bytes) -> None:
         self._round_trip(self.make(), data, bytes)
 
@@ -110,16 +108,14 @@ class CodecContract(Kit[Codec]):
                     f" raise CorruptMessage"
                 )
 
-    @given(data=st.binary(max_size=300), at=st.integers(0, 10**6), mask=st.integers(1, 255))
-    @examples(150)
+    @for_all(80, data=st.binary(max_size=300), at=st.integers(0, 10**6), mask=st.integers(1, 255))
     def test_a_flipped_bit_is_refused_or_stays_within_the_limit(self, data: bytes, at: int, mask: int) -> None:
         codec = self.make()
         packed = bytearray(self._packed(codec, data))
         packed[at % len(packed)] ^= mask
         self._bounded(codec.decompress, packed, LIMIT, "decompress() of damaged data")
 
-    @given(noise=st.binary(max_size=200))
-    @examples(150)
+    @for_all(80, noise=st.binary(max_size=200))
     def test_noise_is_refused_or_stays_within_the_limit(self, noise: bytes) -> None:
         codec = self.make()
         head = self._packed(codec, b"")[:16]

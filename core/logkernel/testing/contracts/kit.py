@@ -18,7 +18,8 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import SearchStrategy
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.errors import LogkernelError, PluginError
@@ -26,9 +27,9 @@ from logkernel.hookspecs import KINDS, hookimpl
 from logkernel.kernel import Kernel
 
 P = TypeVar("P")
-F = TypeVar("F", bound=Callable[..., Any])
 UNKNOWN = "no-plugin-has-this-name"
 UNDER_TEST = "under-test"
+QUICK = (Phase.explicit, Phase.generate)
 SHOWN = 80
 """Characters of a value in a message."""
 
@@ -37,13 +38,30 @@ class ContractBroken(AssertionError):
     """A plugin breaks a promise of its contract. The text says which, and how to keep it."""
 
 
-def examples(count: int) -> Callable[[F], F]:
-    """Let hypothesis try so many examples, however slow the machine is. One kit serves many classes."""
-    quiet = [HealthCheck.differing_executors, HealthCheck.too_slow, HealthCheck.data_too_large]
-    chosen: Callable[[F], F] = settings(
-        max_examples=count, deadline=None, report_multiple_bugs=False, suppress_health_check=quiet
-    )
-    return chosen
+def for_all(count: int, /, **strategies: SearchStrategy[Any]) -> Callable[[Callable[..., None]], Callable[[Any], None]]:
+    """Let hypothesis call a test of a kit with so many examples, however slow the machine is."""
+
+    def decorate(test: Callable[..., None]) -> Callable[[Any], None]:
+        def run(self: Kit[Any]) -> None:
+            def holds(**drawn: Any) -> None:
+                test(self, **drawn)
+
+            holds.__name__ = test.__name__
+            chosen = settings(
+                max_examples=max(1, round(count * self.effort)),
+                phases=QUICK if self.quick else list(Phase),
+                derandomize=self.quick,
+                deadline=None,
+                report_multiple_bugs=False,
+                suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+            )
+            chosen(given(**strategies)(holds))()
+
+        # Not by functools.wraps: pytest would take the names of what is drawn for fixtures.
+        run.__name__, run.__qualname__, run.__doc__ = test.__name__, test.__qualname__, test.__doc__
+        return run
+
+    return decorate
 
 
 def shown(value: object) -> str:
@@ -67,8 +85,12 @@ class Kit(Generic[P]):
     """The plugin's name, as a setting would choose it."""
     plugins: Sequence[object] = ()
     """Modules or objects with hooks that are not installed."""
-    settings: Mapping[str, str] = {}
+    settings: ClassVar[Mapping[str, str]] = {}
     """Settings as an operator writes them: the topic's or the broker's, as the hook of this kind gets them."""
+    effort: float = 1.0
+    """10 tries ten times as many examples."""
+    quick: bool = False
+    """Try the same examples in each run, and do not look for the smallest one that breaks a promise."""
     methods: ClassVar[Sequence[str]] = ()
     """What the object has to have."""
 
@@ -160,7 +182,7 @@ class Kit(Generic[P]):
         except let_through:
             raise
         except PluginError as error:
-            raise ContractBroken(f"{self.kind} {self.name or type(self).__name__}: {error}") from error
+            raise ContractBroken(str(error)) from error
         except (Exception, RecursionError) as error:
             names = " or ".join(one.__name__ for one in allowed)
             remedy = f"raise only {names}" if names else "raise nothing"

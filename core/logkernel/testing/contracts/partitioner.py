@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from logkernel.contracts import Partitioner
 from logkernel.kernel import Kernel
-from logkernel.testing.contracts.kit import Kit, examples, shown
+from logkernel.testing.contracts.kit import Kit, for_all, shown
 
 Step = tuple[bytes | None, bool]
 """A record's key, and whether its batch is full then."""
@@ -31,37 +30,32 @@ class PartitionerContract(Kit[Partitioner]):
         plugin: Mapping[str, Any] = self.topic_settings.plugin
         return kernel.partitioner(name, plugin, self.seed)
 
-    @given(seed=SEEDS, partitions=st.integers(1, 50), steps=STEPS, data=st.data())
-    @examples(100)
+    @for_all(60, seed=SEEDS, partitions=st.integers(1, 50), steps=STEPS, data=st.data())
     def test_every_answer_is_a_partition_of_the_topic(
         self, seed: int, partitions: int, steps: list[Step], data: st.DataObject
     ) -> None:
         available = sorted(data.draw(st.sets(st.integers(0, partitions - 1), min_size=1)))
         self._run(self._seeded(seed), steps, [(partitions, available)] * len(steps))
 
-    @given(seed=SEEDS, partitions=st.integers(1, 10), steps=STEPS)
-    @examples(50)
+    @for_all(30, seed=SEEDS, partitions=st.integers(1, 10), steps=STEPS)
     def test_it_answers_also_while_no_partition_has_a_leader(
         self, seed: int, partitions: int, steps: list[Step]
     ) -> None:
         self._run(self._seeded(seed), steps, [(partitions, ())] * len(steps))
 
-    @given(seed=SEEDS, grown=st.lists(st.integers(0, 3), min_size=1, max_size=10), key=st.none() | st.binary())
-    @examples(50)
+    @for_all(30, seed=SEEDS, grown=st.lists(st.integers(0, 3), min_size=1, max_size=10), key=st.none() | st.binary())
     def test_a_topic_may_get_more_partitions(self, seed: int, grown: list[int], key: bytes | None) -> None:
         topics = [(count, range(count)) for count in accumulate(grown, initial=1)]
         self._run(self._seeded(seed), [(key, True)] * len(topics), topics)
 
-    @given(seed=SEEDS, partitions=st.integers(1, 20), steps=STEPS)
-    @examples(50)
+    @for_all(30, seed=SEEDS, partitions=st.integers(1, 20), steps=STEPS)
     def test_the_seed_is_its_only_randomness(self, seed: int, partitions: int, steps: list[Step]) -> None:
         topic = [(partitions, range(partitions))] * len(steps)
         one, two = (self._run(self._seeded(seed), steps, topic) for _ in range(2))
         if one != two:
             self.broken(f"two objects with seed {seed} chose {one} and {two}; draw from Random(seed) alone")
 
-    @given(seed=SEEDS, partitions=st.integers(1, 20), steps=STEPS, others=STEPS)
-    @examples(50)
+    @for_all(30, seed=SEEDS, partitions=st.integers(1, 20), steps=STEPS, others=STEPS)
     def test_topics_and_producers_share_no_state(
         self, seed: int, partitions: int, steps: list[Step], others: list[Step]
     ) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from logkernel.attrs_lite import evolve
 from logkernel.contracts import ProduceInterceptor, Refusal, RequestContext, WriteFacts
 from logkernel.errors import KafkaError
 from logkernel.kernel import Kernel
-from logkernel.testing.contracts.kit import Kit, examples, shown
+from logkernel.testing.contracts.kit import Kit, for_all, shown
 from logkernel.vocabulary import Record
 
 BYTES = st.none() | st.binary(max_size=20)
@@ -42,14 +41,12 @@ class ProduceInterceptorContract(Kit[ProduceInterceptor]):
     def provide(self, kernel: Kernel, name: str) -> ProduceInterceptor:
         return kernel.produce_interceptor(name, self.topic_settings.plugin)
 
-    @given(record=RECORDS, write=WRITES)
-    @examples(80)
+    @for_all(80, record=RECORDS, write=WRITES)
     def test_any_record_gets_a_record_or_a_refusal(self, record: Record, write: WriteFacts) -> None:
         """Clients write what they like. A `KafkaError` refuses the batch, too."""
         self._answer(self._guarded(), record, write)
 
-    @given(record=RECORDS, others=st.lists(RECORDS, max_size=5), write=WRITES)
-    @examples(40)
+    @for_all(40, record=RECORDS, others=st.lists(RECORDS, max_size=5), write=WRITES)
     def test_equal_records_get_equal_answers(self, record: Record, others: list[Record], write: WriteFacts) -> None:
         """A producer's retry must not be judged by what came in between."""
         interceptor = self._guarded()
