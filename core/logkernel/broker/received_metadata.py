@@ -24,6 +24,7 @@ from logkernel.controller.image import (
 )
 from logkernel.errors import UnknownTopicId
 from logkernel.requests.replication import (
+    BEING_DELETED,
     UpdateMetadataBroker,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
@@ -31,7 +32,6 @@ from logkernel.requests.replication import (
 )
 from logkernel.vocabulary import NO_ID
 
-BEING_DELETED: Final = -2
 MAX_GONE: Final = 1_000
 """Deleted topics that are remembered."""
 After = Callable[[int, Callable[[], None]], Timer]

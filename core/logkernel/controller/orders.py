@@ -50,10 +50,12 @@ from logkernel.errors import (
     StaleControllerEpoch,
 )
 from logkernel.requests.replication import (
+    BEING_DELETED,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
     LiveLeader,
+    Order,
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaTopicState,
@@ -70,11 +72,8 @@ RETRY_MS: Final = 100
 """Back-off after a request without a response, as in Kafka."""
 REFUSED_MS: Final = 1_000
 """Time before a partition is sent again that a broker refused."""
-BEING_DELETED: Final = -2
-"""The leader in UpdateMetadata and the leader epoch in StopReplica of a deleted topic's partition."""
 CONFIRMED: Final = frozenset((0, StaleControllerEpoch.code, FencedLeaderEpoch.code))
 
-Order = UpdateMetadataRequest | LeaderAndIsrRequest | StopReplicaRequest
 Name = tuple[str, int]
 """(topic, partition)."""
 K = TypeVar("K")

@@ -12,10 +12,14 @@ where they come over a listener by which brokers command (`RequestContext.comman
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
+
+BEING_DELETED: Final = -2
+"""The leader in UpdateMetadata, and the leader epoch in StopReplica, of a partition whose topic is deleted."""
 
 # ---------------------------------------------------------------- LeaderAndIsr
 
@@ -186,6 +190,9 @@ class StopReplicaResponse:
     error_code: int = 0
     partition_errors: list[StopReplicaPartitionError] = field(factory=list)
 
+
+Order = UpdateMetadataRequest | LeaderAndIsrRequest | StopReplicaRequest
+"""What a controller sends."""
 
 # ---------------------------------------------------------------- AlterPartition
 

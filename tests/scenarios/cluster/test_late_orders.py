@@ -16,7 +16,7 @@ from logkernel.cluster.store import SharedStore
 from logkernel.contracts import RequestContext
 from logkernel.controller.image import BrokerRegistration, ClusterImage, Partition, Topic, registration_change
 from logkernel.controller.orders import Orders
-from logkernel.errors import FencedLeaderEpoch, InconsistentTopicId, UnknownTopicId
+from logkernel.errors import FencedLeaderEpoch, InconsistentTopicId, NetworkException, UnknownTopicId
 from logkernel.kernel import Kernel
 from logkernel.requests.replication import (
     LeaderAndIsrPartitionState,
@@ -25,6 +25,7 @@ from logkernel.requests.replication import (
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaTopicState,
+    UpdateMetadataBroker,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
@@ -61,12 +62,12 @@ class Commanded:
             )
         )
 
-    def answer(self, request: Any) -> Any:
+    def answer(self, request: Any, error_code: int = 0, connection_id: int = 0) -> Any:
         answers: list[Any] = []
-        context = RequestContext(listener=REPLICATION, internal=True, commands=True)
+        context = RequestContext(listener=REPLICATION, internal=True, commands=True, connection_id=connection_id)
         self.broker.submit(request, context, answers.append)
         (answer,) = answers
-        assert answer.error_code == 0
+        assert answer.error_code == error_code
         return answer
 
     def lead(self, topic_id: UUID) -> int:
@@ -165,6 +166,19 @@ def test_a_late_update_overwrites_no_newer_one(one: Commanded) -> None:
         assert one.broker.metadata.image.topics["t"].partitions[0].leader == -1
     one.tell(EARLIER, epoch=2, partition_epoch=6)
     assert one.broker.metadata.image.topics["t"].partitions[0].leader == 1
+
+
+def test_a_late_list_of_live_brokers_is_not_believed(one: Commanded) -> None:
+    """It has no version. It was believed until the next one: leaders refused a follower that had come meanwhile."""
+    controller_epoch, broker_epoch = one.epochs
+    before, after = (
+        UpdateMetadataRequest(1, controller_epoch, broker_epoch, [], [UpdateMetadataBroker(node) for node in nodes])
+        for nodes in ((1,), (1, 2))
+    )
+    one.answer(before, connection_id=7)
+    one.answer(after, connection_id=8)
+    one.answer(before, NetworkException.code, connection_id=7)
+    assert set(one.broker.metadata.image.nodes) == {1, 2}
 
 
 def test_a_late_update_brings_no_topic_back_that_was_deleted(one: Commanded) -> None:

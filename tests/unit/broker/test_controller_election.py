@@ -17,13 +17,14 @@ from logkernel.broker.timers import Clock
 from logkernel.broker.turn import Turn
 from logkernel.cluster.store import SharedStore, StoreSession
 from logkernel.config.broker import BrokerConfig
-from logkernel.contracts import Candidates, Elected, MetadataChange
+from logkernel.contracts import Candidates, Elected, MetadataChange, RequestContext
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import Partition, Topic, partition_change
 from logkernel.controller.state import State
 from logkernel.errors import (
     KafkaStorageError,
+    NetworkException,
     NotController,
     StaleBrokerEpoch,
     StaleControllerEpoch,
@@ -123,7 +124,7 @@ class Broker:
                 return CreateTopicsResponse()
             return self.election.active.commit(self.controller.create_topics(request, image))
         try:
-            self.election.view.check_order(request.broker_epoch, request.controller_epoch)
+            self.election.view.check_order(request, RequestContext())
         except (StaleBrokerEpoch, StaleControllerEpoch) as error:
             return UpdateMetadataResponse(error.code)
         self.obeyed.append(request)
@@ -529,12 +530,22 @@ def test_who_waits_for_orders_is_told_when_this_broker_confirmed_them_or_the_tim
 def test_an_order_of_an_earlier_life_or_of_a_deposed_controller_is_not_obeyed() -> None:
     cluster = Cluster()
     election = cluster.brokers[2].election
+    view, own = election.view, election.view.broker_epoch
+
+    def check(controller: int, epoch: int, broker_epoch: int, connection_id: int = 1) -> None:
+        order = UpdateMetadataRequest(controller, epoch, broker_epoch)
+        view.check_order(order, RequestContext(connection_id=connection_id))
+
     with pytest.raises(StaleBrokerEpoch):
-        election.view.check_order(election.view.broker_epoch - 1, 1)
+        check(1, 1, own - 1)
     with pytest.raises(StaleControllerEpoch):
-        election.view.check_order(election.view.broker_epoch, 0)
-    election.view.check_order(election.view.broker_epoch + 1, 5)
-    assert election.view.controller_epoch == 5
+        check(1, 0, own)
+    check(1, 5, own + 1, connection_id=2)
+    assert view.controller_epoch == 5
+    with pytest.raises(NetworkException):
+        check(1, 5, own, connection_id=1)
+    check(1, 5, own, connection_id=2)
+    check(3, 6, own, connection_id=1)  # another controller may have come over an earlier connection
 
 
 def test_facts_are_compacted_by_the_controller() -> None:

@@ -18,7 +18,7 @@ from logkernel.controller.image import (
     partition_change,
     registration_change,
 )
-from logkernel.controller.orders import REFUSED_MS, RETRY_MS, Answered, Order, Orders
+from logkernel.controller.orders import REFUSED_MS, RETRY_MS, Answered, Orders
 from logkernel.errors import (
     InconsistentTopicId,
     KafkaStorageError,
@@ -31,6 +31,7 @@ from logkernel.requests.replication import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
+    Order,
     StopReplicaPartitionError,
     StopReplicaRequest,
     StopReplicaResponse,

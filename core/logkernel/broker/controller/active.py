@@ -27,8 +27,8 @@ from logkernel.broker.controller.commits import Commits, Counters
 from logkernel.broker.controller.leader_balance import LeaderBalance
 from logkernel.broker.controller.leader_elections import LeaderElections
 from logkernel.broker.controller.live_brokers import LiveBrokers
+from logkernel.broker.controller.newest_connections import NewestConnections
 from logkernel.broker.controller.order_sender import OrderSender
-from logkernel.broker.controller.proposal_connections import ProposalConnections
 from logkernel.broker.controller.reassignments import Reassignments
 from logkernel.broker.controller.view import ControllerView
 from logkernel.broker.metadata_compaction import MetadataCompaction
@@ -64,7 +64,7 @@ class TermEvents(Protocol):
         ...
 
     def on_decides(self, brokers: int, *, elected: bool) -> None:
-        """As of `election.Watcher`."""
+        """As of `controller_election.Watcher`."""
         ...
 
 
@@ -74,7 +74,7 @@ class BetweenTerms:
     def __init__(self) -> None:
         self.counters = Counters()
         self.compaction = MetadataCompaction()
-        self.connections = ProposalConnections()
+        self.proposers = NewestConnections()
 
 
 class ActiveController:
@@ -98,7 +98,7 @@ class ActiveController:
         self._orders = orders
         self._counters = kept.counters
         self._events = events
-        self.connections = kept.connections
+        self.proposers = kept.proposers
         self.brokers = LiveBrokers(orders.image)
         self._commits = commits = Commits(runtime, view, coordination, orders, kept.compaction, kept.counters, self)
         self._elections = LeaderElections(runtime, turn, controller, orders, self.brokers, commits)

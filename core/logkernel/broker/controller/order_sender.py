@@ -12,7 +12,8 @@ from logkernel.broker.controller.order_waits import OrderWaits
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.broker.turn import Turn
-from logkernel.controller.orders import Answered, Order, Orders
+from logkernel.controller.orders import Answered, Orders
+from logkernel.requests.replication import Order
 
 log = logging.getLogger("logkernel.controller")
 

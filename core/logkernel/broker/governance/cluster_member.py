@@ -33,7 +33,7 @@ from logkernel.broker.peers import Peers
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.broker.replicas.fetchers import ReplicaFetchers
 from logkernel.broker.replicas.leader_replica import LeaderReplica
-from logkernel.contracts import MetadataChange, PeerTransport, SharedCoordination
+from logkernel.contracts import MetadataChange, PeerTransport, RequestContext, SharedCoordination
 from logkernel.controller.effects import ControllerResult
 from logkernel.controller.image import ClusterImage
 from logkernel.errors import CoordinatorNotAvailable, LeaderNotAvailable
@@ -43,6 +43,7 @@ from logkernel.requests.placement import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
+from logkernel.requests.replication import Order
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 log = logging.getLogger("logkernel.cluster")
@@ -200,8 +201,8 @@ class ClusterMember:
         timeout_ms = int(self._parts.runtime.config.get("request.timeout.ms", 30_000))
         self._peers.send(node, request, lambda response, error: done(response), timeout_ms)
 
-    def admit(self, broker_epoch: int, controller_epoch: int) -> ReceivedMetadata:
-        self.election.view.check_order(broker_epoch, controller_epoch)
+    def admit(self, order: Order, context: RequestContext) -> ReceivedMetadata:
+        self.election.view.check_order(order, context)
         return self._received
 
     # ------------------------------------------------------------ events of this broker

@@ -15,9 +15,10 @@ from logkernel.broker.own_addresses import OwnAddresses
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.turn import Turn
-from logkernel.contracts import BrokerDoor
+from logkernel.contracts import BrokerDoor, RequestContext
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage
+from logkernel.requests.replication import Order
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
@@ -159,9 +160,9 @@ class Governance(Protocol):
         stands alone."""
         ...
 
-    def admit(self, broker_epoch: int, controller_epoch: int) -> ReceivedMetadata:
-        """Check an order, and return the metadata that it may change. Raises `StaleBrokerEpoch`,
-        `StaleControllerEpoch`, `ClusterAuthorizationFailed` where the broker stands alone."""
+    def admit(self, order: Order, context: RequestContext) -> ReceivedMetadata:
+        """Check an order, and return the metadata that it may change. Raises as `ControllerView.check_order`, and
+        `ClusterAuthorizationFailed` where the broker stands alone."""
         ...
 
     # ------------------------------------------------------------ events

@@ -10,9 +10,11 @@ from logkernel.broker.cluster_view import LiveClusterView
 from logkernel.broker.governance.configured_topics import ConfiguredTopics
 from logkernel.broker.governance.governance import Forward, Parts
 from logkernel.broker.governance.missing_plugins import tell_missing
+from logkernel.contracts import RequestContext
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage
 from logkernel.errors import ClusterAuthorizationFailed
+from logkernel.requests.replication import Order
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ class Standalone:
     def active(self) -> ActiveController:
         raise ClusterAuthorizationFailed("this broker stands alone, and is nobody's controller")
 
-    def admit(self, broker_epoch: int, controller_epoch: int) -> ReceivedMetadata:
+    def admit(self, order: Order, context: RequestContext) -> ReceivedMetadata:
         raise ClusterAuthorizationFailed("this broker stands alone, and takes no orders")
 
     def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:

@@ -7,20 +7,23 @@ Orders are obeyed over the inter-broker listener only. The checks, in this order
 | came over another listener, or to a broker that stands alone | CLUSTER_AUTHORIZATION_FAILED |
 | was meant for an earlier start of this broker: its broker epoch is older | STALE_BROKER_EPOCH |
 | comes from a controller that was deposed: a later controller epoch is known | STALE_CONTROLLER_EPOCH |
+| outlived its connection: its controller sent something over a later one meanwhile | NETWORK_EXCEPTION |
 | else | 0, and LeaderAndIsr and StopReplica answer for each partition, see `ReplicaManager.take` and `stop` |
 """
 
 from __future__ import annotations
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
-from logkernel.broker.received_metadata import BEING_DELETED, ReceivedMetadata
+from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, KafkaError, UnknownTopicId
 from logkernel.requests.replication import (
+    BEING_DELETED,
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
+    Order,
     StopReplicaPartitionError,
     StopReplicaRequest,
     StopReplicaResponse,
@@ -29,8 +32,6 @@ from logkernel.requests.replication import (
     UpdateMetadataTopicState,
 )
 from logkernel.vocabulary import TopicPartition
-
-Order = UpdateMetadataRequest | LeaderAndIsrRequest | StopReplicaRequest
 
 
 def update_metadata(
@@ -114,7 +115,7 @@ def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> R
     """Check an order against the table above, and return the metadata that it may change. Raises `KafkaError`."""
     if not context.commands:
         raise ClusterAuthorizationFailed(f"listener {context.listener} takes no orders")
-    return ctx.governance.admit(request.broker_epoch, request.controller_epoch)
+    return ctx.governance.admit(request, context)
 
 
 HANDLERS: Handlers = dict(

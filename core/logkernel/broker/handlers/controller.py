@@ -40,7 +40,7 @@ def alter_partition(
     try:
         active = _active(ctx, context)
         active.brokers.check(request.broker_id, request.broker_epoch)
-        active.connections.check(request.broker_id, context.listener, context.connection_id)
+        active.proposers.check(request.broker_id, context.listener, context.connection_id)
         changes = _judged(active, request, response)
         active.alter_partitions(ControllerResult(changes, None, Effects()))
     except KafkaError as error:

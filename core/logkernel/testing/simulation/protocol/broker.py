@@ -9,7 +9,6 @@ from logkernel.attrs_lite import field, mutable
 from logkernel.cluster.store import StoreSession
 from logkernel.contracts import ElectionStrategy, MetadataChange
 from logkernel.controller.image import BrokerRegistration, Partition, registration_change
-from logkernel.controller.orders import Order
 from logkernel.errors import FencedLeaderEpoch, KafkaError, KafkaStorageError, StaleBrokerEpoch, StaleControllerEpoch
 from logkernel.requests.replication import (
     LeaderAndIsrPartitionError,
@@ -17,6 +16,7 @@ from logkernel.requests.replication import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
+    Order,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )

@@ -25,10 +25,10 @@ from logkernel.controller.image import (
     partition_change,
     registration_change,
 )
-from logkernel.controller.orders import Order, Orders
+from logkernel.controller.orders import Orders
 from logkernel.controller.state import ControllerState, ToDo
 from logkernel.errors import IneligibleReplica, KafkaError, KafkaStorageError, NotController, StaleControllerEpoch
-from logkernel.requests.replication import UpdateMetadataRequest
+from logkernel.requests.replication import Order, UpdateMetadataRequest
 from logkernel.testing.simulation.protocol.coordination import Coordination
 from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC
 from logkernel.testing.simulation.protocol.network import Network
