@@ -195,8 +195,8 @@ class Broker:
         self.cleaner.forget(name)
         self.retention.forget(name)
 
-    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
-        self.governance.logs_without_room(names)
+    def logs_came(self, names: Sequence[TopicPartition]) -> None:
+        self.governance.logs_came(names)
 
     def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
         self.governance.isr_proposed(replica, proposal)

@@ -18,7 +18,7 @@ from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
 from logkernel.errors import KafkaStorageError
-from logkernel.storage.directories import LogDirectories, Needs
+from logkernel.storage.directories import LogAbsent, LogDirectories, Needs
 from logkernel.storage.directory import PASSING, CheckpointWrite, CutNotBegun, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
@@ -66,9 +66,6 @@ class LogManager:
         self._metadata_folder = ""
         self._all_loaded = False
         self._deleting_files = False
-        self.without_room: set[TopicPartition] = set()
-        """Partitions whose log could not be made, or given its topic's id, for lack of room or of file handles;
-        read-only."""
         configured = runtime.config.get("log.dirs") or ()
         self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in configured]
         if not self.paths:
@@ -169,60 +166,62 @@ class LogManager:
 
     def obtain(
         self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None, takes_unnamed: bool = True
-    ) -> Log | None:
-        """The open log, or a new one; None where it lies, or may lie, in a directory that is offline or unreadable.
+    ) -> Log | LogAbsent:
+        """The open log, or a new one; else the reason: it lies, or may lie, in a directory that is offline or
+        unreadable, or could not be made.
 
         A controller says whether the partition `is_new`. Where nobody says so, one is that is asked for after
         `all_loaded`. A log whose topic's id a crash took may be of an earlier topic of that name: without
         `takes_unnamed` it begins anew, unless it may have been synced. It is had once its id is in its folder, so that
         nothing is synced without.
         """
-        self.without_room.discard(name)
         found = self.directories.logs.get(name)
         if found is not None:
+            absent = None
             if found.topic_id is None and found.failure is None:
-                self._name(name, found, topic_id, takes_unnamed)
-            return found if found.failure is None and name not in self.without_room else None
+                absent = self._name(name, found, topic_id, takes_unnamed)
+            return absent or (found if found.failure is None else LogAbsent("its directory is offline"))
         is_new = self._all_loaded if is_new is None else is_new
-        lost = not is_new and self.directories.offline()  # made in an earlier life: it may lie there
-        if name in self.directories.unreadable or lost:
-            return None
+        if name in self.directories.unreadable:
+            return LogAbsent("it cannot be read")
+        if not is_new and self.directories.offline():  # made in an earlier life
+            return LogAbsent("it may lie in a directory that is offline")
         if not is_new:
             log.warning("no directory has the log, which is made anew: partition=%s", name)
         try:
             return self.directories.create(name, topic_id, self._runtime.clock.wall_ms())
         except KafkaStorageError as error:
             cause = error.__cause__
-            if isinstance(cause, OSError) and cause.errno in PASSING:
-                self.without_room.add(name)
+            may_come = isinstance(cause, OSError) and cause.errno in PASSING
+            if may_come:
                 log.error("log not made yet, there is no room for it: partition=%s error=%s", name, error)
             else:
                 log.error("log not made, the partition is offline until a restart: partition=%s error=%s", name, error)
-            return None
+            return LogAbsent(f"it could not be made: {error}", may_come)
 
-    def _name(self, name: TopicPartition, found: Log, topic_id: UUID, takes_unnamed: bool) -> None:
+    def _name(self, name: TopicPartition, found: Log, topic_id: UUID, takes_unnamed: bool) -> LogAbsent | None:
         """Give a log of an unknown topic its id, and empty it where it is not to be taken as it is."""
         try:
             if not takes_unnamed and found.end_offset and not self.directories.may_be_synced(name):
                 log.warning("log of an unknown topic begins anew: partition=%s end=%d", name, found.end_offset)
                 self.restart(name, 0)
         except CutNotBegun as error:
-            self._not_named(name, error)
-            return
+            return self._not_named(name, error)
         except OSError as error:
             self.fail_directory_of(name, error)
-            return
+            return None
         try:
             found.take_topic(topic_id)
         except OSError as error:
-            self._not_named(name, error)
+            return self._not_named(name, error)
+        return None
 
-    def _not_named(self, name: TopicPartition, error: OSError) -> None:
+    def _not_named(self, name: TopicPartition, error: OSError) -> LogAbsent | None:
         if error.errno not in PASSING:
             self.fail_directory_of(name, error)
-            return
-        self.without_room.add(name)
+            return None
         log.error("log not had yet, there is no room for its topic's id: partition=%s error=%s", name, error)
+        return LogAbsent(f"there is no room for its topic's id: {error}", may_come=True)
 
     def producers_of(self, name: TopicPartition) -> ProducerStates:
         """What its log says of the producers of a partition that was obtained."""
@@ -247,14 +246,12 @@ class LogManager:
 
     def delete(self, name: TopicPartition) -> None:
         """Remove the log, even if it is unreadable; its files are deleted later."""
-        self.without_room.discard(name)
         self.remove(name)
         self.report_failures()
         self.delete_files()
 
     def delete_topic(self, topic: str) -> None:
         """Remove every log of a topic; the files are deleted later."""
-        self.without_room = {name for name in self.without_room if name.topic != topic}
         for name in [*self.directories.logs, *self.directories.unreadable]:
             if name.topic == topic:
                 self.remove(name)

@@ -43,6 +43,15 @@ def _none(topic_id: UUID) -> bool:
 
 
 @frozen
+class LogAbsent:
+    """Why a log cannot be had."""
+
+    reason: str
+    may_come: bool = False
+    """It only lacked room or file handles: try again."""
+
+
+@frozen
 class Needs:
     """What a log needs of its broker."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -52,6 +52,9 @@ class Ordered(Standalone):
     def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
         self.node.proposed(replica, proposal)
 
+    def logs_came(self, names: Sequence[TopicPartition]) -> None:
+        self.node.came.append(list(names))
+
     def role_changed(self, name: TopicPartition) -> None:
         for observer in self.node.role_observers:
             observer(name)
@@ -70,6 +73,8 @@ class Node:
         self.disk = SimulatedDisk(node_id)
         self.settings = ("log.dirs=/data", f"node.id={node_id}", "log.cleaner.enable=false", *settings)
         self.proposals: list[tuple[LeaderReplica, IsrProposal]] = []
+        self.came: list[list[TopicPartition]] = []
+        """Logs for which there was no room before, as often as the manager said so."""
         self.role_observers: list[Callable[[TopicPartition], None]] = []
         self.access = access or self
         self.boot()

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from logkernel.broker.replicas.manager import ROOM_MS
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import (
     FencedLeaderEpoch,
@@ -215,6 +216,23 @@ def test_a_log_for_which_there_was_no_room_is_made_by_the_next_order(make: Make)
     assert not node.replicas.is_offline(*NAME)
 
 
+def test_a_log_without_room_is_tried_again_before_anybody_is_asked(make: Make) -> None:
+    """Every ten seconds the controller was told, and ordered all replicas of the broker again, room or not."""
+    node = make(1)
+    node.disk.fault = lambda kind, path: errno.ENOSPC if kind == "mkdir" else None
+    assert node.order(1, 0, is_new=True) == KafkaStorageError.code
+    node.pass_ms(3 * ROOM_MS)
+    assert node.came == []
+    node.disk.fault = None
+    node.pass_ms(ROOM_MS)
+    assert node.came == [[NAME]]
+    assert NAME in node.broker.logs.directories.logs
+    assert node.replicas.is_offline(*NAME), "it has no role yet"
+    assert node.order(1, 1) == 0
+    node.pass_ms(2 * ROOM_MS)
+    assert node.came == [[NAME]]
+
+
 @pytest.mark.parametrize(
     ("leader", "is_new", "kept"),
     [(1, False, 0), (1, True, 0), (2, True, 0), (2, False, 1)],
@@ -270,12 +288,11 @@ def test_a_log_whose_topics_id_finds_no_room_is_had_when_it_does(leader: int, ke
     assert two.order(leader, 1) == KafkaStorageError.code
     assert two.broker.logs.directories.offline() == []
     assert two.replicas.is_offline(*NAME)
-    assert two.broker.logs.without_room == {NAME}
     two.disk.fault = None
     assert two.order(leader, 1) == 0
     assert two.replicas.held(NAME).log.end_offset == kept
     assert two.disk.exists(f"/data/{NAME}/partition.metadata")
-    assert two.broker.logs.without_room == set()
+    assert not two.replicas.is_offline(*NAME)
 
 
 def test_a_leader_whose_codec_cannot_be_had_keeps_batches_as_they_came(

@@ -218,7 +218,7 @@ class ClusterMember:
             self._fetchers.follow(followed, followed.follower.leader)
         self._parts.events.on_shard_role(name)
 
-    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
+    def logs_came(self, names: Sequence[TopicPartition]) -> None:
         """The controller orders all replicas again, and learns by the answers which are here now."""
         self._membership.log_dir_failed()
 

@@ -175,7 +175,7 @@ class Governance(Protocol):
         """As of `ReplicaEvents`."""
         ...
 
-    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
+    def logs_came(self, names: Sequence[TopicPartition]) -> None:
         """As of `ReplicaEvents`."""
         ...
 

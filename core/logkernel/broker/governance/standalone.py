@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.broker.cluster_view import LiveClusterView
@@ -15,6 +16,7 @@ from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage
 from logkernel.errors import ClusterAuthorizationFailed
 from logkernel.requests.replication import Order
+from logkernel.storage.directories import LogAbsent
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
@@ -134,9 +136,10 @@ class Standalone:
             name = TopicPartition(topic, index)
             if node not in partition.replicas or name in replicas.led:
                 continue
-            found = logs.obtain(name, row.id)
-            if found is None:
-                replicas.never_came(name)
+            obtain = partial(logs.obtain, name, row.id)
+            found = obtain()
+            if isinstance(found, LogAbsent):
+                replicas.never_came(name, found, obtain)
             elif partition.leader == node:
                 producers, noted = logs.producers_of(name), logs.noted_watermark(name)
                 replicas.lead(name, row.id, partition, settings, found, producers, noted)
@@ -156,7 +159,7 @@ class Standalone:
     def role_changed(self, name: TopicPartition) -> None:
         """A shard stays here, whatever becomes of its partition."""
 
-    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
+    def logs_came(self, names: Sequence[TopicPartition]) -> None:
         for topic in {name.topic for name in names}:
             if topic in self.image.topics:
                 self._open_partitions(topic)

@@ -27,13 +27,14 @@ from logkernel.errors import (
     meaning,
     no_partition,
 )
+from logkernel.storage.directories import LogAbsent
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.follower_replica import FollowerReplica
     from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.broker.replicas.replica import Replica
-    from logkernel.broker.replicas.roles import Logs
+    from logkernel.broker.replicas.roles import Logs, Obtain
     from logkernel.controller.image import Partition
     from logkernel.partition.producers import ProducerStates
     from logkernel.requests.replication import LeaderAndIsrPartitionState
@@ -67,8 +68,8 @@ class ReplicaEvents(Protocol):
         """The log of a partition is about to be deleted."""
         ...
 
-    def logs_without_room(self, names: Sequence[TopicPartition]) -> None:
-        """There was no room for these logs: try again to make them."""
+    def logs_came(self, names: Sequence[TopicPartition]) -> None:
+        """These logs are had by now, for which there was no room: have them led or followed."""
         ...
 
     def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
@@ -101,7 +102,10 @@ class ReplicaManager:
         self._live: frozenset[int] = frozenset()
         self._ticking = False
         self._looks_for_room = False
-        self._offline: set[TopicPartition] = set()
+        self._offline: dict[TopicPartition, LogAbsent] = {}
+        """What belongs here and is not served, and why."""
+        self._lacking_room: dict[TopicPartition, Obtain] = {}
+        """Those of them that only lacked room; how they are tried again."""
         self._codecs: dict[tuple[str, int], Codec | None] = {}
         """By name and level; None for one that cannot be had, which was logged."""
 
@@ -147,7 +151,7 @@ class ReplicaManager:
 
     def _absent(self, name: TopicPartition) -> KafkaError:
         error, count = self.absence(*name), self._partition_count(name.topic)
-        if error is KafkaStorageError and name in self._logs.without_room:
+        if error is KafkaStorageError and name in self._lacking_room:
             return error(
                 f"{name}: its log cannot be made for want of room or of file handles; make room, then ask again"
             )
@@ -201,7 +205,7 @@ class ReplicaManager:
         )  # a first start leads nothing, and waits for every import
         from logkernel.partition.leader import Leader
 
-        self._offline.discard(name)
+        self._online(name)
         leader = Leader(
             node_id=self._runtime.node_id,
             leader_epoch=row.leader_epoch,
@@ -242,7 +246,7 @@ class ReplicaManager:
         """
         if self.is_offline(*name):
             if delete:
-                self._offline.discard(name)
+                self._online(name)
                 self._logs.delete(name)
             return KafkaStorageError.code
         current = self.find(name)
@@ -275,8 +279,9 @@ class ReplicaManager:
     ) -> None:
         from logkernel.broker.replicas import roles
 
-        if self.is_offline(*name) and name not in self._logs.without_room:
-            raise KafkaStorageError(f"{name}: its directory is offline")
+        absent = self._offline.get(name)
+        if absent is not None and not absent.may_come:
+            raise KafkaStorageError(f"{name}: {absent.reason}")
         current, runtime = self.find(name), self._runtime
         if not roles.is_news(name, topic_id, state, current, runtime.node_id):
             return
@@ -288,11 +293,12 @@ class ReplicaManager:
         elif not leads and followed is not None:
             followed.follower.on_leader(state.leader, state.leader_epoch)
         else:
-            held = roles.hold(self._logs, name, topic_id, state, current, leads=leads)
-            if held is None:
-                self.never_came(name)
-                raise KafkaStorageError(f"{name}: its log cannot be had")
-            self._offline.discard(name)
+            obtain = roles.obtaining(self._logs, name, topic_id, state, leads=leads)
+            held = roles.hold(self._logs, name, topic_id, obtain, current)
+            if isinstance(held, LogAbsent):
+                self.never_came(name, held, obtain)
+                raise KafkaStorageError(f"{name}: {held.reason}")
+            self._online(name)
             if leads:
                 made = roles.make_leader(
                     runtime, name, topic_id, state, held, settings, self._target_codec(settings),
@@ -391,7 +397,8 @@ class ReplicaManager:
         """Serve no partition of it any more, and forget which were offline."""
         for name in [each.name for each in self.all() if each.name.topic == topic]:
             self._retire(name)
-        self._offline = {name for name in self._offline if name.topic != topic}
+        for name in [each for each in self._offline if each.topic == topic]:
+            self._online(name)
 
     def _retire(self, name: TopicPartition) -> Replica | None:
         replica: Replica | None = self.led.pop(name, None) or self.followed.pop(name, None)
@@ -415,10 +422,16 @@ class ReplicaManager:
             self._logs.fail_directory_of(replica.name, error)
         return KafkaStorageError(f"{replica.name}: {error}")
 
-    def never_came(self, name: TopicPartition) -> None:
-        """The partition belongs here, but its log cannot be had. If it only lacked room, it is asked for again."""
-        self._offline.add(name)
-        if name in self._logs.without_room:
+    def _online(self, name: TopicPartition) -> None:
+        self._offline.pop(name, None)
+        self._lacking_room.pop(name, None)
+
+    def never_came(self, name: TopicPartition, absent: LogAbsent, obtain: Obtain) -> None:
+        """The partition belongs here, but its log cannot be had. If it only lacked room, `obtain` is tried again."""
+        self._online(name)
+        self._offline[name] = absent
+        if absent.may_come:
+            self._lacking_room[name] = obtain
             self._look_for_room_later()
 
     def _look_for_room_later(self) -> None:
@@ -427,16 +440,23 @@ class ReplicaManager:
             self._runtime.after(ROOM_MS, self._look_for_room)
 
     def _look_for_room(self) -> None:
+        """Try to make the logs before anything else: a controller that is told orders all of this broker's replicas."""
         self._looks_for_room = False
-        missing = list(self._logs.without_room)
-        if missing:
-            self._look_for_room_later()
-            self._events.logs_without_room(missing)
+        came = []
+        for name, obtain in list(self._lacking_room.items()):
+            found = obtain()
+            if isinstance(found, LogAbsent):
+                self.never_came(name, found, obtain)
+            else:
+                came.append(name)
+        if came:
+            self._look_for_room_later()  # until they are led or followed
+            self._events.logs_came(came)
 
     def went_offline(self, name: TopicPartition, error: KafkaStorageError) -> None:
         """Take a partition out of service as its directory is offline, and answer requests that wait for it."""
         replica = self._retire(name)
         if replica is not None:
-            self._offline.add(name)
+            self._offline[name] = LogAbsent("its directory is offline")
             self._events.role_changed(name)
             self._turn.call_soon(partial(replica.went_offline, error))

@@ -1,8 +1,8 @@
 """What a controller orders of a partition (LeaderAndIsr): whether it is obeyed, and the replica in its new role.
 
     the order of `take`                                      answer
-    the partition's directory is offline                     KAFKA_STORAGE_ERROR, but a log that was not made for lack
-                                                             of room is tried again
+    the partition's directory is offline                     KAFKA_STORAGE_ERROR, but a log that only lacked room is
+                                                             tried again
     the topic has another id here                            INCONSISTENT_TOPIC_ID
     an older leader epoch than the replica's                 STALE_CONTROLLER_EPOCH
     the same leader epoch                                    0, and nothing changes
@@ -17,7 +17,8 @@ refusal; orders for it are then refused as for an offline directory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -32,8 +33,12 @@ from logkernel.partition.follower import Follower
 from logkernel.partition.leader import Leader
 from logkernel.partition.producers import ProducerStates
 from logkernel.requests.replication import LeaderAndIsrPartitionState
+from logkernel.storage.directories import LogAbsent
 from logkernel.storage.log import Log
 from logkernel.vocabulary import NO_ID, TopicPartition
+
+Obtain = Callable[[], "Log | LogAbsent"]
+"""`Logs.obtain` of one partition."""
 
 
 class Logs(Cuts, Protocol):
@@ -41,8 +46,8 @@ class Logs(Cuts, Protocol):
 
     def obtain(
         self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None, takes_unnamed: bool = True
-    ) -> Log | None:
-        """Return the open log, or a new one; None if it is not available."""
+    ) -> Log | LogAbsent:
+        """Return the open log, or a new one; else the reason why it cannot be had."""
 
     def producers_of(self, name: TopicPartition) -> ProducerStates:
         """What the log says of its producers."""
@@ -55,10 +60,6 @@ class Logs(Cuts, Protocol):
 
     def write_log_starts(self) -> bool:
         """Keep where logs start, durably; False where some directory failed."""
-
-    @property
-    def without_room(self) -> Collection[TopicPartition]:
-        """Partitions whose log could not be made for lack of room."""
 
     def delete(self, name: TopicPartition) -> None:
         """Remove the log, even if it is unreadable."""
@@ -92,25 +93,30 @@ def is_news(
     return True
 
 
-def hold(
-    logs: Logs,
-    name: TopicPartition,
-    topic_id: UUID,
-    state: LeaderAndIsrPartitionState,
-    current: Replica | None,
-    *,
-    leads: bool,
-) -> Held | None:
-    """What is here, or made new; None where the log cannot be had. Raises `InconsistentTopicId`.
+def obtaining(
+    logs: Logs, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, *, leads: bool
+) -> Obtain:
+    """How the log for an order is had, now or when there is room.
 
     Only who was elected to lead a partition, and not with its creation, may hold records that nobody else has: it takes
     a log for its own whose topic's id is lost. Others copy the leader's anew.
     """
+    return partial(logs.obtain, name, topic_id, is_new=state.is_new, takes_unnamed=leads and not state.is_new)
+
+
+def hold(
+    logs: Logs,
+    name: TopicPartition,
+    topic_id: UUID,
+    obtain: Obtain,
+    current: Replica | None,
+) -> Held | LogAbsent:
+    """What is here, or made new; else why it cannot be had. Raises `InconsistentTopicId`."""
     if current is not None:
         return Held(current.log, current.producers, current.high_watermark, current)
-    disk_log = logs.obtain(name, topic_id, is_new=state.is_new, takes_unnamed=leads and not state.is_new)
-    if disk_log is None:
-        return None
+    disk_log = obtain()
+    if isinstance(disk_log, LogAbsent):
+        return disk_log
     _check_id(name, disk_log.topic_id, topic_id)
     return Held(disk_log, logs.producers_of(name), logs.noted_watermark(name))
 
