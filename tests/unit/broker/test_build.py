@@ -69,3 +69,15 @@ def test_a_plugin_that_names_a_coordination_as_shared_has_to_provide_one() -> No
     broker = build(None, ["coordination=odd"], kernel=kernel, serves=True)
     with pytest.raises(PluginError, match="none that brokers share"):
         broker.start()
+
+
+@pytest.mark.parametrize(("given", "count"), [(["authorizer.class.name=kafka.security.authorizer.AclAuthorizer"], 1),
+                                              (["authorizer.class.name="], 0), ([], 0)])  # fmt: skip
+def test_a_configured_authorizer_is_an_error_in_the_log_as_nothing_is_enforced(
+    given: list[str], count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was one of many Kafka settings without effect, and a cluster that moved here stood open."""
+    build(None, given, in_memory=True)
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == count
+    assert all(error.startswith("no access rule is enforced: authorizer.class.name=kafka.sec") for error in errors)

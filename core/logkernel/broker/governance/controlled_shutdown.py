@@ -50,20 +50,23 @@ class ControlledShutdown:
         self._channel.ask(request, partial(self._answered, attempts - 1, done))
 
     def _answered(self, left: int, done: Callable[[], None], response: Any) -> None:
-        node_id = self._runtime.node_id
-        if response is not None and not response.error_code and not response.remaining_partitions:
+        node_id, failed = self._runtime.node_id, response is None or response.error_code
+        if not failed and not response.remaining_partitions:
             done()
             return
-        log.info(
-            "partitions are led here still: node_id=%d error=%s partitions=%s attempts_left=%d",
-            node_id, "no answer" if response is None else response.error_code,
-            [] if response is None else response.remaining_partitions[:10], left,
-        )  # fmt: skip
-        if left and (response is None or response.error_code or self._may_be_led_elsewhere(response)):
+        if response is None:
+            why = "the controller gave no answer"
+        elif failed:
+            why = f"error {response.error_code} from the controller"
+        else:
+            names = [f"{row.topic_name}-{row.partition_index}" for row in response.remaining_partitions]
+            why = f"{len(names)} partitions have no other replica in sync ({', '.join(names[:10])})"
+        log.info("leadership is not handed over yet: node_id=%d attempts_left=%d reason=%s", node_id, left, why)
+        if left and (failed or self._may_be_led_elsewhere(response)):
             pause_ms = int(self._runtime.config.get("controlled.shutdown.retry.backoff.ms"))
             self._runtime.after(pause_ms, partial(self._ask, left, done))
         else:
-            log.warning("the broker stops, and leads partitions still: node_id=%d", node_id)
+            log.warning("the broker stops without handing leadership over: node_id=%d reason=%s", node_id, why)
             done()
 
     def _may_be_led_elsewhere(self, response: ControlledShutdownResponse) -> bool:

@@ -26,6 +26,8 @@ JOIN_AGAIN_MS: Final = 1_000
 """When a session could not be had."""
 ANNOUNCE_AGAIN_MS: Final = 500
 """Back-off while an earlier incarnation of this broker is registered."""
+LOG_AGAIN_MS: Final = 30_000
+"""How often the log says that this broker is not announced yet."""
 
 
 class Membership:
@@ -52,6 +54,8 @@ class Membership:
         self._poll_timer: Timer | None = None
         self.refused: DuplicateBrokerRegistration | None = None
         """Why this broker cannot be a member: another one has its node id."""
+        self._log_again_ms = 0
+        """Monotonic ms before which the log says nothing more of an announcement that is still to come."""
         self._closed = self._will_tell_log_dirs = False
 
     # ------------------------------------------------------------ life
@@ -79,13 +83,13 @@ class Membership:
                 self.refused = error
                 raise
             self._announce_later(session, until_ms, error)
-        except (
-            KafkaStorageError
-        ) as error:  # its answer was lost, or the session is unsure, or over: then another begins
+        except KafkaStorageError as error:  # no answer, or the session is unsure, or over: then another begins
             self._announce_later(session, until_ms, error)
+        else:
+            self._log_again_ms = 0
 
     def _announce_later(self, session: SharedCoordination, until_ms: int, why: KafkaError) -> None:
-        log.warning("not announced yet: error=%s", why)
+        self._log_seldom(logging.WARNING, "not announced yet, and tried again", why)
         self._runtime.after(ANNOUNCE_AGAIN_MS, partial(self._announce_again, session, until_ms))
 
     def _announce_again(self, session: SharedCoordination, until_ms: int) -> None:
@@ -94,9 +98,17 @@ class Membership:
         try:
             self._announce(session, until_ms)
         except KafkaError as error:
-            log.error("not announced: node_id=%d error=%s", self._runtime.node_id, error)
-            if self.refused is None:
+            if self.refused is not None:
+                log.error("not announced: node_id=%d error=%s", self._runtime.node_id, error)
+            else:
+                self._log_seldom(logging.ERROR, "not announced, and tried again", error)
                 self._runtime.after(ANNOUNCE_AGAIN_MS, partial(self._announce_again, session, until_ms))
+
+    def _log_seldom(self, level: int, what: str, error: KafkaError) -> None:
+        now_ms = self._runtime.clock.mono_ms()
+        if now_ms >= self._log_again_ms:
+            self._log_again_ms = now_ms + LOG_AGAIN_MS
+            log.log(level, "%s: node_id=%d error=%s", what, self._runtime.node_id, error)
 
     def close(self) -> None:
         """Close the session cleanly."""
