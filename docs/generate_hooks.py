@@ -27,6 +27,7 @@ PROVIDES = {
     "logkernel_placement": "PlacementStrategy",
     "logkernel_cleanup": "CleanupPolicy",
     "logkernel_produce_interceptor": "ProduceInterceptor",
+    "logkernel_fetch_filter": "FetchFilter",
     "logkernel_assignor": "Assignor",
     "logkernel_transport": "Transport",
     "logkernel_coordination": "Coordination",

@@ -28,6 +28,7 @@ from logkernel.contracts import (
     Connector,
     Coordination,
     ElectionStrategy,
+    FetchFilter,
     Interceptor,
     IsrPolicy,
     MetricsReporter,
@@ -50,6 +51,7 @@ KINDS: Mapping[str, str] = {
     "coordination": "logkernel_coordination",
     "decoder": "logkernel_decoder",
     "election": "logkernel_election",
+    "fetch filter": "logkernel_fetch_filter",
     "interceptor": "logkernel_interceptor",
     "isr": "logkernel_isr",
     "metrics reporter": "logkernel_metrics_reporter",
@@ -128,6 +130,15 @@ def logkernel_produce_interceptor(name: str, settings: Mapping[str, Any]) -> Pro
 
 
 @hookspec(firstresult=True)
+def logkernel_fetch_filter(name: str, settings: Mapping[str, Any]) -> FetchFilter | None:
+    """Return the fetch filter called `name`, one of the topic's `fetch.filters`: a new object for each partition that a
+    broker leads.
+
+    `settings` are the topic's plugin-owned settings, typed; when they change, a new object is asked for. If the plugin
+    is missing, consumers get nothing of the topic, as they could get what they should not."""
+
+
+@hookspec(firstresult=True)
 def logkernel_assignor(name: str) -> Assignor | None:
     """Return the assignor called `name`, one of `group.consumer.assignors` (KIP-848)."""
 
@@ -174,9 +185,9 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
     """Return (kind, name) of everything this plugin provides, e.g. ("cleanup policy", "compact").
 
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor, cleanup
-    policy, codec, connector, coordination, decoder, election, interceptor, isr, metrics reporter, partitioner,
-    placement, produce interceptor, service, shared coordination and transport. An unknown kind, or a codec other than
-    Kafka's four, is logged as a warning at start."""
+    policy, codec, connector, coordination, decoder, election, fetch filter, interceptor, isr, metrics reporter,
+    partitioner, placement, produce interceptor, service, shared coordination and transport. An unknown kind, or a
+    codec other than Kafka's four, is logged as a warning at start."""
     return ()
 
 

@@ -29,6 +29,7 @@ from logkernel.contracts import (
     Connector,
     Coordination,
     ElectionStrategy,
+    FetchFilter,
     Interceptor,
     IsrPolicy,
     MetricsReporter,
@@ -48,6 +49,7 @@ from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
 from logkernel.plugin_guards import (
     GuardedAssignor,
     GuardedElection,
+    GuardedFetchFilter,
     GuardedIsr,
     GuardedPartitioner,
     GuardedPlacement,
@@ -343,6 +345,12 @@ class Kernel:
             "produce interceptor", name, self._ask("logkernel_produce_interceptor", name=name, settings=settings)
         )
         return GuardedProduceInterceptor(found, name, self.faults, partial(self.origin_of, found))
+
+    def fetch_filter(self, name: str, settings: Mapping[str, Any]) -> GuardedFetchFilter:
+        found: FetchFilter = self._need(
+            "fetch filter", name, self._ask("logkernel_fetch_filter", name=name, settings=settings)
+        )
+        return GuardedFetchFilter(found, name, self.faults, partial(self.origin_of, found))
 
     def assignor(self, name: str) -> Assignor:
         found: Assignor = self._need("assignor", name, self._ask("logkernel_assignor", name=name))

@@ -15,6 +15,7 @@ plugin may decide:
                       a broker that is not alive
     ProduceInterceptor
                       an answer is neither a `Record`, of bytes, headers and an int64 timestamp, nor a `Refusal`
+    FetchFilter       the answer is neither True nor False
     Assignor          judged by the groups service, which knows the members
     Partitioner       judged by who asks, which knows the partitions
 
@@ -36,6 +37,7 @@ from logkernel.contracts import (
     DropBefore,
     Elected,
     ElectionStrategy,
+    FetchFilter,
     FollowerFacts,
     GroupFacts,
     IsrPolicy,
@@ -45,6 +47,7 @@ from logkernel.contracts import (
     PlacementFacts,
     PlacementStrategy,
     ProduceInterceptor,
+    ReadFacts,
     Refusal,
     Rewrite,
     WriteFacts,
@@ -249,6 +252,43 @@ class GuardedPartitioner:
         return PluginError(
             f"{self._origin()} failed in partitioner {self._name}: {type(error).__name__}: {error}; {remedy}"
         )
+
+
+class GuardedFetchFilter(_Guard):
+    """`contracts.FetchFilter`; `mark` asks it for a batch at a time."""
+
+    __slots__ = ("_filter", "_name")
+
+    def __init__(
+        self, fetch_filter: FetchFilter, name: str, faults: PluginFaults, origin: Callable[[], Origin]
+    ) -> None:
+        super().__init__(faults, origin)
+        self._filter = fetch_filter
+        self._name = name
+
+    def passes(self, record: Record, read: ReadFacts) -> bool:
+        mask = bytearray(b"\1")
+        self.mark([record], read, mask)
+        return bool(mask[0])
+
+    def mark(self, records: Sequence[Record], read: ReadFacts, mask: bytearray) -> None:
+        """Set the byte of each record that does not pass to 0; records whose byte is 0 are not asked about."""
+
+        def decide() -> None:
+            passes = self._filter.passes
+            for index, record in enumerate(records):
+                if mask[index]:
+                    answer: Any = passes(record, read)
+                    if answer is False:
+                        mask[index] = 0
+                    elif answer is not True:
+                        raise PluginError(
+                            f"{self._origin()}: fetch filter {self._name} answered {answer!r:.200} for offset"
+                            f" {record.offset}; return True or False"
+                        )
+
+        consequence = f"{read.topic}-{read.partition} cannot be read"
+        self._call(f"fetch filter {self._name}", consequence, decide)
 
 
 class GuardedAssignor(_Guard):

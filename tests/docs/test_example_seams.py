@@ -17,7 +17,7 @@ from logkernel.errors import InvalidRecord
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-SEAMS = ("acme-masking",)
+SEAMS = ("acme-masking", "acme-tenants")
 
 
 def copy(name: str, site: Path) -> None:

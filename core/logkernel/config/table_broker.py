@@ -5,6 +5,7 @@ from __future__ import annotations
 from logkernel.config.definitions import Setting
 from logkernel.config.table_topic import (
     ELECTIONS,
+    FILTERS,
     INTERCEPTORS,
     ISR_POLICIES,
     NATURAL,
@@ -110,6 +111,15 @@ ROWS: tuple[Setting, ...] = (
         "Default of the topic setting of the same name. A setting of logkernel, not of Kafka.",
         own=True,
         chooses="produce interceptor",
+    ),
+    _row(
+        "fetch.filters",
+        LIST,
+        "",
+        FILTERS,
+        "Default of the topic setting of the same name. A setting of logkernel, not of Kafka.",
+        own=True,
+        chooses="fetch filter",
     ),
     _row(
         "logkernel.sendfile",

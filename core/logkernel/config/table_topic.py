@@ -26,6 +26,7 @@ PLACEMENTS = OneOf("kafka", "modulo")
 ISR_POLICIES = OneOf("time", "messages")
 PARTITIONERS = OneOf("default", "keyed", "round_robin")
 INTERCEPTORS = Each(OneOf())
+FILTERS = Each(OneOf("match"))
 NATURAL = Between(0)
 POSITIVE = Between(1)
 FOREVER = str(2**63 - 1)
@@ -377,5 +378,16 @@ ROWS: tuple[Setting, ...] = (
         "Plugins that see each written record before it is stored, in this order; each may replace or refuse it.",
         own=True,
         chooses="produce interceptor",
+    ),
+    _row(
+        "fetch.filters",
+        LIST,
+        "",
+        FILTERS,
+        "fetch.filters",
+        "Plugins that decide which records consumers get, e.g. `match`; a record has to pass all of them. A topic that"
+        " names one is not sent by sendfile.",
+        own=True,
+        chooses="fetch filter",
     ),
 )

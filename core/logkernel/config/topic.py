@@ -49,5 +49,6 @@ class TopicSettings:
     isr: str = "time"
     placement: str = "kafka"
     produce_interceptors: tuple[str, ...] = ()
+    fetch_filters: tuple[str, ...] = ()
     plugin: dict[str, Any] = field(factory=dict)
     """Settings that plugins own, by their full names, typed; those of a missing plugin are text."""

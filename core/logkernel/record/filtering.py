@@ -283,22 +283,36 @@ class BatchFilter:
 
     def _join(self, facts: BatchFacts, view: View, mask: bytearray, kept: int, largest: int, horizon: bool) -> bytes:
         base_ms = self.wall_ms + self.delete_retention_ms if horizon else facts.base_timestamp_ms
-        section = loops.copy_records(
-            view.section, view.start, view.end, view.count, facts.base_timestamp_ms, mask, base_ms
-        )
-        codec_id = facts.attributes & CODEC_MASK
-        if codec_id:
-            section = self.codec_for(codec_id).compress(section)
-        return join_batch(
-            facts.base_offset,
-            facts.leader_epoch,
-            facts.attributes | (DELETE_HORIZON if horizon else 0),
-            facts.last_offset - facts.base_offset,
-            base_ms,
-            facts.max_timestamp_ms if facts.is_log_append_time else largest,
-            facts.producer_id,
-            facts.producer_epoch,
-            facts.base_sequence,
-            kept,
-            section,
-        )
+        attributes = facts.attributes | (DELETE_HORIZON if horizon else 0)
+        return join_kept(facts, view, mask, kept, largest, self.codec_for, attributes, base_ms)
+
+
+def join_kept(
+    facts: BatchFacts,
+    view: View,
+    mask: bytearray,
+    kept: int,
+    largest: int,
+    codec_for: CodecFor,
+    attributes: int,
+    base_ms: int,
+) -> bytes:
+    """A batch of the `kept` records that `mask` leaves, with the offsets, producer and sequence of `facts`; `largest`
+    is their largest timestamp."""
+    section = loops.copy_records(view.section, view.start, view.end, view.count, facts.base_timestamp_ms, mask, base_ms)
+    codec_id = facts.attributes & CODEC_MASK
+    if codec_id:
+        section = codec_for(codec_id).compress(section)
+    return join_batch(
+        facts.base_offset,
+        facts.leader_epoch,
+        attributes,
+        facts.last_offset - facts.base_offset,
+        base_ms,
+        facts.max_timestamp_ms if facts.is_log_append_time else largest,
+        facts.producer_id,
+        facts.producer_epoch,
+        facts.base_sequence,
+        kept,
+        section,
+    )

@@ -17,6 +17,7 @@ CONSEQUENCES: Final[Mapping[str, str]] = {
     "cleanup policy": "it cleans nothing meanwhile",
     "isr": "replica.lag.time.max.ms decides who is in sync meanwhile",
     "election": "they get no new leader meanwhile",
+    "fetch filter": "consumers get nothing of them meanwhile",
     "produce interceptor": "writes to them fail meanwhile",
     "partitioner": "records without a partition are refused meanwhile",
 }
@@ -34,6 +35,7 @@ def tell_missing(kernel: Kernel, settings: Mapping[str, TopicSettings]) -> None:
             wanted.append(("codec", each.compression_type))
         wanted += [("cleanup policy", name) for name in each.cleanup_policy]
         wanted += [("produce interceptor", name) for name in each.produce_interceptors]
+        wanted += [("fetch filter", name) for name in each.fetch_filters]
         for row in wanted:
             topics.setdefault(row, []).append(topic)
     provided = set(kernel.all_names()) if topics else set()

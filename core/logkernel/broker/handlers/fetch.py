@@ -26,8 +26,12 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
+    from logkernel.broker.replicas.fetch_filters import TopicFilters
     from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.broker.replicas.replica import Replica
+
+FILTERED_BYTES = 1 << 20
+"""Most stored bytes of one fetch that filters look at: all clients wait while they do."""
 
 
 class _Fetch:
@@ -41,8 +45,10 @@ class _Fetch:
     __slots__ = (
         "_answer",
         "_available",
+        "_context",
         "_ctx",
         "_fetch",
+        "_filtered",
         "_heard",
         "_is_bound",
         "_knows_zstd",
@@ -57,6 +63,9 @@ class _Fetch:
         self._ctx = ctx
         self._request = request
         self._fetch = fetch
+        self._context = context
+        self._filtered: list[tuple[PartitionData, TopicFilters]] | None = None
+        """Of the last attempt: what has to be filtered before it is answered."""
         self._knows_zstd = "zstd" in context.capabilities
         self._answer = answer
         self._number = 0
@@ -65,6 +74,7 @@ class _Fetch:
     def attempt(self, *, final: bool) -> bool:
         """Read; answer if there is enough, or anyway where `final`. Returns whether it answered."""
         left = min(self._request.max_bytes, self._ctx.fetch_max_bytes)
+        self._filtered = None
         size, urgent = 0, final
         rows: list[Row] = []
         for partition in self._fetch.to_read():
@@ -170,8 +180,12 @@ class _Fetch:
             check_epoch(replica, asked.current_leader_epoch)
             limit = min(left, asked.partition_max_bytes)
             isolation = self._request.isolation_level
+            if replica.filters is not None:
+                limit = self._room_to_filter(limit)
             if limit > 0 or min_one:
                 data.records = replica.read(asked.fetch_offset, limit, isolation, min_one=min_one)
+                if replica.filters is not None and data.records is not None:
+                    self._filter_later(data, replica.filters)
             leader = replica.leader
             data.high_watermark = leader.high_watermark
             data.last_stable_offset = leader.last_stable_offset()
@@ -183,17 +197,42 @@ class _Fetch:
                 rows = replica.aborted_within(asked.fetch_offset, found) if isinstance(found, FileSlice) else []
                 data.aborted_transactions = [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
         except (KafkaError, OSError) as error:
-            data.error_code = error.code if isinstance(error, KafkaError) else KafkaStorageError.code
-            data.records = None
-            data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
+            _fail(data, error)
         return data
+
+    def _room_to_filter(self, limit: int) -> int:
+        """`limit`, or the bytes that filters may still look at if they are fewer."""
+        found = (data.records for data, _ in self._filtered or ())
+        return min(limit, max(0, FILTERED_BYTES - sum(each.size for each in found if isinstance(each, FileSlice))))
+
+    def _filter_later(self, data: PartitionData, filters: TopicFilters) -> None:
+        if self._filtered is None:
+            self._filtered = []
+        self._filtered.append((data, filters))
+
+    def _filter(self, filtered: list[tuple[PartitionData, TopicFilters]]) -> None:
+        """Leave of what was read the records that the reader gets."""
+        for data, filters in filtered:
+            if isinstance(data.records, FileSlice):
+                try:
+                    data.records = filters.leave(data.records, self._context, self._request.rack_id)
+                except (KafkaError, OSError) as error:
+                    _fail(data, error)
 
     def _respond(self, rows: list[Row]) -> None:
         """Answer, last of all: an answer may lead to the client's next request before it returns."""
+        if self._filtered is not None:
+            self._filter(self._filtered)
         response = response_of(self._fetch, rows)
         if self._number:
             self._ctx.purgatory.drop(self._number)
         self._answer(response)
+
+
+def _fail(data: PartitionData, error: KafkaError | OSError) -> None:
+    data.error_code = error.code if isinstance(error, KafkaError) else KafkaStorageError.code
+    data.records = data.aborted_transactions = None
+    data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
 
 
 def refuse_zstd(replica: LeaderReplica) -> None:

@@ -11,39 +11,23 @@ A batch that the log holds already is not shown again: its producer repeats it b
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-
+from logkernel.broker.replicas.chains import Chain
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import RequestContext, WriteFacts
-from logkernel.errors import KafkaError, LogkernelError, PluginError, UnknownServerError
+from logkernel.errors import KafkaError, LogkernelError, UnknownServerError
 from logkernel.kernel import Kernel
 from logkernel.partition.producers import ProducerStates
 from logkernel.plugin_guards import GuardedProduceInterceptor
 from logkernel.record.validate import Intercept, refused_records
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
-log = logging.getLogger("logkernel.replica")
-
 THIS_PROCESS = RequestContext(client_id="embedded", internal=True)
 
 
 class TopicInterceptors:
-    """`made_for`: the settings that chose them."""
-
-    __slots__ = ("_chain", "_missing", "_name", "made_for")
-
-    def __init__(
-        self,
-        name: TopicPartition,
-        made_for: tuple[object, ...],
-        chain: Sequence[GuardedProduceInterceptor],
-        missing: PluginError | None,
-    ) -> None:
+    def __init__(self, name: TopicPartition, chain: Chain[GuardedProduceInterceptor]) -> None:
         self._name = name
-        self.made_for = made_for
-        self._chain = chain
-        self._missing = missing
+        self.chain = chain
 
     def intercept(
         self, producers: ProducerStates, client: RequestContext | None, wall_ms: int, guard: int | None
@@ -54,10 +38,8 @@ class TopicInterceptors:
         def intercept(facts: BatchFacts, records: list[Record]) -> None:
             if facts.producer_id >= 0 and producers.check_append(facts, guard) is not None:
                 return
-            if self._missing is not None:
-                raise UnknownServerError(str(self._missing))
             write = WriteFacts(*self._name, client or THIS_PROCESS, wall_ms, facts.is_transactional)
-            for each in self._chain:
+            for each in self.chain.all():
                 try:
                     refused = each.intercept(records, write)
                 except KafkaError:
@@ -77,14 +59,6 @@ def interceptors_of(
     names = settings.produce_interceptors
     if not names:
         return None
-    made_for = (names, settings.plugin)
-    if before is not None and before.made_for == made_for:
+    if before is not None and before.chain.made_for == (names, settings.plugin):
         return before
-    chain, missing = [], None
-    for each in names:
-        try:
-            chain.append(kernel.produce_interceptor(each, settings.plugin))
-        except PluginError as error:
-            log.error("writes fail: partition=%s produce.interceptors=%s %s", name, ",".join(names), error)
-            missing = error
-    return TopicInterceptors(name, made_for, chain, missing)
+    return TopicInterceptors(name, Chain(names, settings.plugin, kernel.produce_interceptor, name, "writes fail"))

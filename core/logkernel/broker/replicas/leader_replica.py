@@ -30,6 +30,7 @@ from logkernel.storage.log import Log
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
+    from logkernel.broker.replicas.fetch_filters import TopicFilters
     from logkernel.broker.replicas.interceptors import TopicInterceptors
 
 log = logging.getLogger("logkernel.replica")
@@ -77,6 +78,7 @@ class LeaderReplica(Replica):
         "_propose",
         "_proposed_ms",
         "end_news",
+        "filters",
         "interceptors",
         "leader",
         "policy",
@@ -109,7 +111,8 @@ class LeaderReplica(Replica):
         self.leader = leader
         self._expiry: Timer | None = None
         self.interceptors: TopicInterceptors | None = None
-        """None if the topic names none."""
+        """None if the topic names none; likewise `filters`."""
+        self.filters: TopicFilters | None = None
         self.configure(settings, target_codec)
 
     def configure(self, settings: TopicSettings, target_codec: Codec | None) -> None:
@@ -135,6 +138,10 @@ class LeaderReplica(Replica):
             from logkernel.broker.replicas.interceptors import interceptors_of
 
             self.interceptors = interceptors_of(self._runtime.kernel, self.name, settings, self.interceptors)
+        if settings.fetch_filters or self.filters is not None:
+            from logkernel.broker.replicas.fetch_filters import filters_of
+
+            self.filters = filters_of(self._runtime.kernel, self.name, settings, self.filters)
 
     # ------------------------------------------------------------ write
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.codec import CodecContract as CodecContract
     from logkernel.testing.contracts.decoder import DecoderContract as DecoderContract
     from logkernel.testing.contracts.election import ElectionContract as ElectionContract
+    from logkernel.testing.contracts.fetch_filter import FetchFilterContract as FetchFilterContract
     from logkernel.testing.contracts.interceptor import InterceptorContract as InterceptorContract
     from logkernel.testing.contracts.isr import IsrContract as IsrContract
     from logkernel.testing.contracts.kit import ContractBroken as ContractBroken
@@ -36,6 +37,7 @@ _HOMES = {
     "ContractBroken": "kit",
     "DecoderContract": "decoder",
     "ElectionContract": "election",
+    "FetchFilterContract": "fetch_filter",
     "InterceptorContract": "interceptor",
     "IsrContract": "isr",
     "Kit": "kit",
@@ -51,6 +53,7 @@ __all__ = [
     "ContractBroken",
     "DecoderContract",
     "ElectionContract",
+    "FetchFilterContract",
     "InterceptorContract",
     "IsrContract",
     "Kit",

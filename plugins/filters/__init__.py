@@ -1,0 +1,1 @@
+"""Fetch filters: which records of a topic its consumers get."""
