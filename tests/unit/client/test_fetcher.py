@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+import attrs
 import pytest
 
 from logkernel.client.cluster.metadata import TopicInfo
@@ -484,6 +485,29 @@ def test_a_new_leader_is_asked_whether_it_has_what_was_read(
     else:
         assert part.state == state
     assert part.position == position
+
+
+def test_a_leader_s_answer_that_the_next_leader_outran_is_asked_for_again(play: Callable[..., Any]) -> None:
+    """Found by the world's seed 60440: one partition's answer waited in its question for the other's."""
+    bench = Bench(play, 10, 20, auto_offset_reset="earliest")
+    for index in (0, 1):
+        bench.part(index).place(bench.part(index).position, 3)
+    bench.core.metadata.topics["t"] = TopicInfo("t", ID, [1, 1], [4, 4])
+    bench.step().step()
+    rows = [OffsetForLeaderEpochEpochEndOffset(NetworkException.code, 1, -1, -1)]
+    rows.append(OffsetForLeaderEpochEpochEndOffset(0, 0, 3, 26))
+    bench.reply(OffsetForLeaderEpochResponse(0, [OffsetForLeaderTopicResult("t", rows)]))
+    bench.core.metadata.topics["t"] = TopicInfo("t", ID, [1, 1], [5, 4])
+    bench.step(1000)
+    bench.reply(
+        OffsetForLeaderEpochResponse(0, [OffsetForLeaderTopicResult("t", [attrs.evolve(rows[1], partition=1)])])
+    )
+    bench.step()
+    assert (bench.part(0).state, bench.part(1).state) == (VALIDATING, FETCHING)
+    assert bench.said()[2] == {1: 20}
+    bench.step()
+    (asked,) = bench.request(OffsetForLeaderEpochRequest).topics[0].partitions
+    assert (asked.partition, asked.leader_epoch, asked.current_leader_epoch) == (0, 3, 5)
 
 
 def test_lag_is_known_from_the_first_answer_on(play: Callable[..., Any]) -> None:

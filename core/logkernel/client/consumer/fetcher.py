@@ -129,13 +129,19 @@ class Fetcher:
 
     def step(self, wall_ms: int, now_ms: int) -> int | None:
         next_ms = self._ask_positions(wall_ms, now_ms)
-        self._check_epochs(now_ms)
+        next_ms = earliest(next_ms, self._step_questions(now_ms))
+        if self._check_epochs(now_ms):  # after the answers: they may be an earlier leader's
+            next_ms = now_ms
+        return earliest(next_ms, self._fetch(now_ms))
+
+    def _step_questions(self, now_ms: int) -> int | None:
+        next_ms: int | None = None
         for question, versions in list(self.questions):
             next_ms = earliest(next_ms, question.step(now_ms))
             if question.done:
                 self.questions.remove((question, versions))
                 self._settled(question, versions, now_ms)
-        return earliest(next_ms, self._fetch(now_ms))
+        return next_ms
 
     # ------------------------------------------------------------ positions
 
@@ -203,8 +209,9 @@ class Fetcher:
         for name, timestamp_ms in again.items():
             self.parts[name].reset(timestamp_ms)
 
-    def _check_epochs(self, now_ms: int) -> None:
-        """A new leader may have a shorter log than the old one had."""
+    def _check_epochs(self, now_ms: int) -> bool:
+        """A new leader may have a shorter log than the old one had. Return whether a position is to be validated."""
+        found = False
         topics = self.core.metadata.topics
         for part in self.parts.values():
             info = topics.get(part.name.topic)
@@ -218,7 +225,9 @@ class Fetcher:
             if 0 <= part.epoch < epoch:
                 part.place(part.position, part.epoch)  # what is ahead was read from the old leader's log
                 part.state = VALIDATING
+                found = True
             part.checked_epoch = epoch
+        return found
 
     def _validated(self, part: Part, row: Any) -> None:
         checked = part.checked_epoch
