@@ -2,6 +2,7 @@
 
 Kafka             a broker that real clients reach, in this process, with its records, requests, time and faults in
                   the test's hands; the pytest plugin (`testing.pytest_plugin`) has it as fixtures
+SchemaRegistry    a schema registry that the serializers of Kafka's clients reach
 containing        matches a JSON object that has more fields
 ServiceHarness    runs the machines of a service: requests in, records appended and replayed, timers by virtual time
 SentRequest       a request that a machine sent to the broker, for the test to answer
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from logkernel.testing.cluster_stub import ClusterStub as ClusterStub
     from logkernel.testing.kafka.kafka import Kafka as Kafka
     from logkernel.testing.kafka.matching import containing as containing
+    from logkernel.testing.schema_registry.server import RegistryError as RegistryError
+    from logkernel.testing.schema_registry.server import SchemaRegistry as SchemaRegistry
     from logkernel.testing.service_harness import Reply as Reply
     from logkernel.testing.service_harness import SentRequest as SentRequest
     from logkernel.testing.service_harness import ServiceHarness as ServiceHarness
@@ -31,7 +34,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "ClusterStub": "cluster_stub",
     "Kafka": "kafka.kafka",
+    "RegistryError": "schema_registry.errors",
     "Reply": "service_harness",
+    "SchemaRegistry": "schema_registry.server",
     "SentRequest": "service_harness",
     "ServiceHarness": "service_harness",
     "SimulationFailed": "simulation.simulate",
@@ -42,7 +47,9 @@ _HOMES = {
 __all__ = [
     "ClusterStub",
     "Kafka",
+    "RegistryError",
     "Reply",
+    "SchemaRegistry",
     "SentRequest",
     "ServiceHarness",
     "SimulationFailed",
