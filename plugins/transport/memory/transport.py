@@ -183,10 +183,10 @@ class MemoryTransport:
         return listener
 
     def connect(self, host: str, port: int, settings: Mapping[str, Any]) -> MemoryChannel:
-        """A channel to whoever listens there; raises ConnectionRefusedError where nobody does."""
+        """A channel to whoever listens there; raises `NetworkException` where nobody does."""
         listener = _listening.get((host, port))
         if listener is None:
-            raise ConnectionRefusedError(f"{host}:{port}: nobody in this process listens there; start a broker first")
+            raise NetworkException(f"{host}:{port}: nobody in this process listens there; start a broker first")
         return MemoryChannel(listener, settings)
 
     async def connect_async(self, host: str, port: int, settings: Mapping[str, Any]) -> AsyncMemoryChannel:

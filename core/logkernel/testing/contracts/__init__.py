@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.assignor import AssignorContract as AssignorContract
     from logkernel.testing.contracts.cleanup import CleanupContract as CleanupContract
     from logkernel.testing.contracts.codec import CodecContract as CodecContract
+    from logkernel.testing.contracts.coordination import CoordinationContract as CoordinationContract
     from logkernel.testing.contracts.decoder import DecoderContract as DecoderContract
     from logkernel.testing.contracts.election import ElectionContract as ElectionContract
     from logkernel.testing.contracts.fetch_filter import FetchFilterContract as FetchFilterContract
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.partitioner import PartitionerContract as PartitionerContract
     from logkernel.testing.contracts.placement import PlacementContract as PlacementContract
     from logkernel.testing.contracts.produce_interceptor import ProduceInterceptorContract as ProduceInterceptorContract
+    from logkernel.testing.contracts.shared_coordination import SharedCoordinationContract as SharedCoordinationContract
+    from logkernel.testing.contracts.transport import TransportContract as TransportContract
 
 _HOMES = {
     "AssignorContract": "assignor",
     "CleanupContract": "cleanup",
     "CodecContract": "codec",
     "ContractBroken": "kit",
+    "CoordinationContract": "coordination",
     "DecoderContract": "decoder",
     "ElectionContract": "election",
     "FetchFilterContract": "fetch_filter",
@@ -45,12 +49,15 @@ _HOMES = {
     "PartitionerContract": "partitioner",
     "PlacementContract": "placement",
     "ProduceInterceptorContract": "produce_interceptor",
+    "SharedCoordinationContract": "shared_coordination",
+    "TransportContract": "transport",
 }
 __all__ = [
     "AssignorContract",
     "CleanupContract",
     "CodecContract",
     "ContractBroken",
+    "CoordinationContract",
     "DecoderContract",
     "ElectionContract",
     "FetchFilterContract",
@@ -61,6 +68,8 @@ __all__ = [
     "PartitionerContract",
     "PlacementContract",
     "ProduceInterceptorContract",
+    "SharedCoordinationContract",
+    "TransportContract",
     "kits",
 ]
 

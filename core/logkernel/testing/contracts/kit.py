@@ -171,6 +171,15 @@ class Kit(Generic[P]):
         """Raise `ContractBroken`, which names the plugin."""
         raise ContractBroken(f"{self.kind} {self.name or type(self).__name__}: {problem}")
 
+    def refused(self, what: str, kind: type[Exception], act: Callable[[], Any]) -> None:
+        """Call the plugin by `act`, which has to raise an error of that kind."""
+        with self.calling(what, kind):
+            try:
+                found = act()
+            except kind:
+                return
+        self.broken(f"{what} returned {shown(found)}; raise {kind.__name__}")
+
     @contextmanager
     def calling(self, call: str, *allowed: type[Exception]) -> Iterator[None]:
         """Call the plugin inside: what it raises breaks the contract, except for `allowed`.
