@@ -26,6 +26,7 @@ PROVIDES = {
     "logkernel_isr": "IsrPolicy",
     "logkernel_placement": "PlacementStrategy",
     "logkernel_cleanup": "CleanupPolicy",
+    "logkernel_compaction_strategy": "CompactionStrategy",
     "logkernel_produce_interceptor": "ProduceInterceptor",
     "logkernel_fetch_filter": "FetchFilter",
     "logkernel_assignor": "Assignor",

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
 from logkernel.attrs_lite import field, frozen, mutable
+from logkernel.errors import PluginError
 from logkernel.vocabulary import Record, SegmentFacts
 
 Buffer = bytes | bytearray | memoryview
@@ -232,6 +233,48 @@ class PlacementStrategy(Protocol):
 # ---------------------------------------------------------------- cleanup
 
 
+class BatchView(Protocol):
+    """A batch of data as a keep-rule or compaction strategy sees it: magic 2, decompressed, not of an aborted
+    transaction.
+
+    `section[start:end]` holds its `count` encoded records, in the form that `record.loops` takes.
+    """
+
+    base_offset: int
+    last_offset: int
+    count: int
+    section: Buffer
+    start: int
+    end: int
+    base_timestamp_ms: int
+
+    def columns(self) -> Any:
+        """Return the records as `record.loops.Columns`: offsets, timestamps, keys, values, headers as in Arrow."""
+        ...
+
+    def records(self) -> list[Record]: ...
+
+
+@runtime_checkable
+class CompactionStrategy(Protocol):
+    """Says which record of a key stays when a log is compacted: the one with the highest version, and the last of
+    those with equal ones (KIP-280). One object for each rewrite, used by one worker thread.
+
+    `cleanup.policy=compact` asks for the one that the topic's `compaction.strategy` names."""
+
+    def versions(self, batch: BatchView) -> Sequence[int] | bytes:
+        """Return the version of each record of the batch, an int64; or all of them as bytes in native order.
+
+        A record's version depends on the record only: it is asked for twice, and again in the next rewrite, where
+        other records of its batch may be gone. An exception ends the rewrite; the log stays as it is, and is served."""
+        ...
+
+
+def no_strategy(name: str) -> CompactionStrategy:
+    """Raise `PluginError`: where there is no kernel, no plugin has a compaction strategy."""
+    raise PluginError(f"no plugin provides the compaction strategy {name!r}; ask a kernel for it")
+
+
 @frozen
 class LogFacts:
     """What a cleanup policy may know of a log, at one moment. `wall_ms` is the time in ms since 1970."""
@@ -256,6 +299,8 @@ class LogFacts:
     """16 random bytes: the policy's only source of randomness."""
     asked: bool = False
     """A user asked for this cleanup: ignore thresholds that decide *when* to clean, such as a dirty ratio."""
+    strategy: Callable[[str], CompactionStrategy] = no_strategy
+    """Returns a new compaction strategy of that name, for this topic. Raises `PluginError`."""
 
 
 @frozen
@@ -264,27 +309,6 @@ class DropBefore:
 
     offset: int
     reason: str
-
-
-class BatchView(Protocol):
-    """A batch of data as a keep-rule sees it: magic 2, decompressed, not of an aborted transaction.
-
-    `section[start:end]` holds its `count` encoded records, in the form that `record.loops` takes.
-    """
-
-    base_offset: int
-    last_offset: int
-    count: int
-    section: Buffer
-    start: int
-    end: int
-    base_timestamp_ms: int
-
-    def columns(self) -> Any:
-        """Return the records as `record.loops.Columns`: offsets, timestamps, keys, values, headers as in Arrow."""
-        ...
-
-    def records(self) -> list[Record]: ...
 
 
 @runtime_checkable

@@ -25,6 +25,7 @@ from logkernel.contracts import (
     CleanupPolicy,
     ClusterView,
     Codec,
+    CompactionStrategy,
     Connector,
     Coordination,
     ElectionStrategy,
@@ -47,6 +48,7 @@ KINDS: Mapping[str, str] = {
     "assignor": "logkernel_assignor",
     "cleanup policy": "logkernel_cleanup",
     "codec": "logkernel_codec",
+    "compaction strategy": "logkernel_compaction_strategy",
     "connector": "logkernel_connector",
     "coordination": "logkernel_coordination",
     "decoder": "logkernel_decoder",
@@ -121,6 +123,14 @@ def logkernel_cleanup(name: str) -> CleanupPolicy | None:
 
 
 @hookspec(firstresult=True)
+def logkernel_compaction_strategy(name: str, settings: Mapping[str, Any]) -> CompactionStrategy | None:
+    """Return the compaction strategy called `name`, a topic's `compaction.strategy`: a new object for each rewrite.
+
+    `settings` are the topic's plugin-owned settings, typed. Not called for `offset`, which `cleanup.policy=compact`
+    does itself. If the plugin is missing, the topic is not compacted."""
+
+
+@hookspec(firstresult=True)
 def logkernel_produce_interceptor(name: str, settings: Mapping[str, Any]) -> ProduceInterceptor | None:
     """Return the produce interceptor called `name`, one of the topic's `produce.interceptors`: a new object for each
     partition that a broker leads.
@@ -185,9 +195,9 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
     """Return (kind, name) of everything this plugin provides, e.g. ("cleanup policy", "compact").
 
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor, cleanup
-    policy, codec, connector, coordination, decoder, election, fetch filter, interceptor, isr, metrics reporter,
-    partitioner, placement, produce interceptor, service, shared coordination and transport. An unknown kind, or a
-    codec other than Kafka's four, is logged as a warning at start."""
+    policy, codec, compaction strategy, connector, coordination, decoder, election, fetch filter, interceptor, isr,
+    metrics reporter, partitioner, placement, produce interceptor, service, shared coordination and transport. An
+    unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
     return ()
 
 

@@ -26,6 +26,7 @@ from logkernel.contracts import (
     CleanupPolicy,
     ClusterView,
     Codec,
+    CompactionStrategy,
     Connector,
     Coordination,
     ElectionStrategy,
@@ -48,6 +49,7 @@ from logkernel.installed import EntryPoint, entry_points
 from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
 from logkernel.plugin_guards import (
     GuardedAssignor,
+    GuardedCompactionStrategy,
     GuardedElection,
     GuardedFetchFilter,
     GuardedIsr,
@@ -339,6 +341,12 @@ class Kernel:
     def cleanup(self, name: str) -> CleanupPolicy:
         found: CleanupPolicy = self._need("cleanup policy", name, self._ask("logkernel_cleanup", name=name))
         return GuardedPolicy(found, name, self.faults, partial(self.origin_of, found))
+
+    def compaction_strategy(self, name: str, settings: Mapping[str, Any]) -> GuardedCompactionStrategy:
+        found: CompactionStrategy = self._need(
+            "compaction strategy", name, self._ask("logkernel_compaction_strategy", name=name, settings=settings)
+        )
+        return GuardedCompactionStrategy(found, name, self.origin_of(found))
 
     def produce_interceptor(self, name: str, settings: Mapping[str, Any]) -> GuardedProduceInterceptor:
         found: ProduceInterceptor = self._need(

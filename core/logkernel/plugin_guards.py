@@ -15,6 +15,8 @@ plugin may decide:
                       a broker that is not alive
     ProduceInterceptor
                       an answer is neither a `Record`, of bytes, headers and an int64 timestamp, nor a `Refusal`
+    CompactionStrategy
+                      there is not one int64 for each record of the batch
     FetchFilter       the answer is neither True nor False
     Assignor          judged by the groups service, which knows the members
     Partitioner       judged by who asks, which knows the partitions
@@ -25,6 +27,7 @@ offset inside a segment drops the segments before it. Nothing of a refused plan 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
@@ -32,8 +35,10 @@ from uuid import UUID
 
 from logkernel.contracts import (
     Assignor,
+    BatchView,
     Candidates,
     CleanupPolicy,
+    CompactionStrategy,
     DropBefore,
     Elected,
     ElectionStrategy,
@@ -62,6 +67,7 @@ MAX_REFUSALS = 1_000
 """Refused records of one batch that its client is told of."""
 MAX_REASON = 500
 """Characters of a refusal that are sent to the client."""
+VERSION_BYTES = 8
 
 
 class _Guard:
@@ -252,6 +258,37 @@ class GuardedPartitioner:
         return PluginError(
             f"{self._origin()} failed in partitioner {self._name}: {type(error).__name__}: {error}; {remedy}"
         )
+
+
+class GuardedCompactionStrategy:
+    """`contracts.CompactionStrategy`. Asked by a worker thread, so it is not timed, and the cleaner notes what it
+    raises."""
+
+    __slots__ = ("_name", "_origin", "_strategy")
+
+    def __init__(self, strategy: CompactionStrategy, name: str, origin: Origin) -> None:
+        self._strategy = strategy
+        self._name = name
+        self._origin = origin
+
+    def versions(self, batch: BatchView) -> bytes:
+        """Return int64s in native order."""
+        try:
+            answer: Any = self._strategy.versions(batch)
+            found = answer if isinstance(answer, bytes) else array("q", answer).tobytes()
+        except LogkernelError:
+            raise
+        except Exception as error:
+            raise PluginError(
+                f"{self._origin} failed in compaction strategy {self._name}: {type(error).__name__}: {error}; the log"
+                f" is not compacted"
+            ) from error
+        if len(found) != VERSION_BYTES * batch.count:
+            raise PluginError(
+                f"{self._origin}: compaction strategy {self._name} returned {len(found) / VERSION_BYTES:g} versions for"
+                f" the {batch.count} records from offset {batch.base_offset}; return one for each"
+            )
+        return found
 
 
 class GuardedFetchFilter(_Guard):

@@ -5,10 +5,11 @@
 | `offset` | the last | the dirty part: the records since the last rewrite |
 | `timestamp` | the one with the latest timestamp, the last of these | the whole log |
 | `header` | the one with the highest version, the last of these (KIP-280) | the whole log |
+| a plugin's | the one with the highest version that it gives, the last of these | the whole log |
 
-The version is the value of the last header named `compaction.strategy.header`: 8 bytes, a signed big-endian number;
-a record without it is below every version. The last two learn from the whole log, as an old record may be the one to
-keep: the key table must have room for every key.
+The version of `header` is the value of the last header named `compaction.strategy.header`: 8 bytes, a signed
+big-endian number; a record without it is below every version. All but `offset` learn from the whole log, as an old
+record may be the one to keep: the key table must have room for every key.
 
 A log is due when the dirty part has more than `min.cleanable.dirty.ratio` of the cleanable bytes, or when its first
 record is older than `max.compaction.lag.ms`. The rewrite ends before the first segment that is active, reaches the last
@@ -18,12 +19,21 @@ stable offset, or has a record younger than `min.compaction.lag.ms`. Segments be
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from logkernel.config.definitions import TOPIC, Setting
 from logkernel.config.topic import MAX_LONG, TopicSettings
 from logkernel.config.values import STRING, OneOf
-from logkernel.contracts import BatchRun, BatchView, CleanupPolicy, DropBefore, LogFacts, Rewrite
+from logkernel.contracts import (
+    BatchRun,
+    BatchView,
+    CleanupPolicy,
+    CompactionStrategy,
+    DropBefore,
+    LogFacts,
+    Rewrite,
+)
 from logkernel.errors import InvalidConfig
 from logkernel.hookspecs import hookimpl
 from logkernel.record import loops
@@ -38,18 +48,23 @@ NO_VERSION = -(2**63)
 
 
 class Winners:
-    """`contracts.KeepRule` with a table of keys, created at the first batch."""
+    """`contracts.KeepRule` with a table of keys, created at the first batch. Without a strategy, the last wins."""
 
-    def __init__(self, log: LogFacts, start: int, end: int, *, versioned: bool = False) -> None:
+    def __init__(self, log: LogFacts, start: int, end: int, strategy: CompactionStrategy | None = None) -> None:
+        versioned = strategy is not None
         entry = VERSIONED_ENTRY_BYTES if versioned else ENTRY_BYTES
         wanted = int((end - start + 2) * entry / log.table_load_factor) + LEAST_TABLE_BYTES
         self._start = start
+        self._strategy = strategy
         self._table_of = (min(log.table_bytes, wanted), log.table_load_factor, log.seed, versioned)
         self._table: loops.OffsetMap | None = None
 
-    def versions(self, batch: BatchView) -> bytes | None:
+    def _versions(self, batch: BatchView) -> bytes | None:
         """Return an int64 for each record, in native order; None if only offsets count."""
-        return None
+        if self._strategy is None:
+            return None
+        found = self._strategy.versions(batch)
+        return found if isinstance(found, bytes) else array("q", found).tobytes()
 
     def _keys(self) -> loops.OffsetMap:
         if self._table is None:
@@ -58,7 +73,7 @@ class Winners:
 
     def learn(self, batch: BatchView) -> int | None:
         done = self._keys().add(
-            batch.section, batch.start, batch.end, batch.count, batch.base_offset, self._start, self.versions(batch)
+            batch.section, batch.start, batch.end, batch.count, batch.base_offset, self._start, self._versions(batch)
         )
         return None if done == batch.count else batch.records()[done].offset
 
@@ -66,7 +81,7 @@ class Winners:
         if self._table is None or batch.base_offset >= end:
             return None
         return self._table.keep(
-            batch.section, batch.start, batch.end, batch.count, batch.base_offset, end, self.versions(batch)
+            batch.section, batch.start, batch.end, batch.count, batch.base_offset, end, self._versions(batch)
         )
 
 
@@ -80,19 +95,22 @@ class LastWins(Winners):
         return bytearray() if self._table is None else self._table.keep_batches(run.data, run.rows, end)
 
 
-class LatestWins(Winners):
-    def versions(self, batch: BatchView) -> bytes | None:
+class ByTimestamp:
+    """`contracts.CompactionStrategy`."""
+
+    def versions(self, batch: BatchView) -> bytes:
         timestamps: bytes = batch.columns().timestamps
         return timestamps
 
 
-class HighestVersionWins(Winners):
-    def __init__(self, log: LogFacts, start: int, end: int, header: str) -> None:
-        super().__init__(log, start, end, versioned=True)
+class ByHeader:
+    """`contracts.CompactionStrategy`."""
+
+    def __init__(self, header: str) -> None:
         self._header = header
 
-    def versions(self, batch: BatchView) -> bytes | None:
-        return array("q", [self._version(record.headers) for record in batch.records()]).tobytes()
+    def versions(self, batch: BatchView) -> Sequence[int]:
+        return [self._version(record.headers) for record in batch.records()]
 
     def _version(self, headers: Sequence[tuple[str, bytes | None]]) -> int:
         for name, value in reversed(headers):
@@ -131,7 +149,8 @@ class Compact:
         end = ready[-1].next_offset
         strategy = settings.plugin.get(STRATEGY, "offset") or "offset"
         start = dirty_from if strategy == "offset" else ready[0].base_offset
-        return Rewrite(start, end, _rule(strategy, log, start, end, settings), reason, ratio)
+        rule = LastWins(log, start, end) if strategy == "offset" else Winners(log, start, end, log.strategy(strategy))
+        return Rewrite(start, end, rule, reason, ratio)
 
 
 def first_dirty(log: LogFacts, segments: Sequence[SegmentFacts]) -> int:
@@ -159,28 +178,26 @@ def _is_overdue(log: LogFacts, dirty: Sequence[SegmentFacts], lag_ms: int) -> bo
     return lag_ms < MAX_LONG and bool(times) and log.wall_ms - min(times) > lag_ms
 
 
-def _rule(strategy: str, log: LogFacts, start: int, end: int, settings: TopicSettings) -> Winners:
-    if strategy == "offset":
-        return LastWins(log, start, end)
-    if strategy == "timestamp":
-        return LatestWins(log, start, end, versioned=True)
-    header = settings.plugin.get(HEADER, "")
-    if strategy != "header" or not header:
-        raise InvalidConfig(
-            f"{log.topic}: {STRATEGY}={strategy} with {HEADER}={header!r}: it is one of {', '.join(STRATEGIES)},"
-            f" and `header` needs the name of one"
-        )
-    return HighestVersionWins(log, start, end, header)
-
-
 @hookimpl
 def logkernel_cleanup(name: str) -> CleanupPolicy | None:
     return Compact() if name == "compact" else None
 
 
 @hookimpl
+def logkernel_compaction_strategy(name: str, settings: Mapping[str, Any]) -> CompactionStrategy | None:
+    if name == "timestamp":
+        return ByTimestamp()
+    if name != "header":
+        return None
+    header = settings.get(HEADER)
+    if not header:
+        raise InvalidConfig(f"{STRATEGY}=header needs the name of a header; set {HEADER}")
+    return ByHeader(header)
+
+
+@hookimpl
 def logkernel_names() -> Iterable[tuple[str, str]]:
-    return [("cleanup policy", "compact")]
+    return [("cleanup policy", "compact"), *(("compaction strategy", name) for name in STRATEGIES)]
 
 
 @hookimpl
@@ -189,7 +206,8 @@ def logkernel_settings() -> Iterable[Setting]:
         Setting(
             STRATEGY, STRING, "offset", OneOf(*STRATEGIES),
             "Which record of a key stays when a topic is compacted: the one with the last `offset`, with the latest"
-            " `timestamp`, or with the highest version in a `header` (KIP-280).", scope=TOPIC, own=True,
+            " `timestamp`, with the highest version in a `header` (KIP-280), or with that of a plugin.",
+            scope=TOPIC, own=True, chooses="compaction strategy",
         ),
         Setting(
             HEADER, STRING, "", None,

@@ -61,6 +61,7 @@ class CleanupPolicies:
             table_load_factor=float(get("log.cleaner.io.buffer.load.factor")),
             seed=self._runtime.random.bytes(16),
             asked=asked,
+            strategy=lambda name: self._runtime.kernel.compaction_strategy(name, replica.settings.plugin),
         )
 
     def plans(self, replica: Replica, *, asked: bool = False) -> list[tuple[str, DropBefore | Rewrite]]:

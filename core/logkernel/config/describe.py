@@ -85,7 +85,13 @@ def _in_use(config: BrokerConfig, overrides: Mapping[str, str], settings: list[S
     definitions = config.definitions
     choosers = [setting for setting in definitions.topic.values() if setting.chooses]
     kinds = {setting.chooses for setting in choosers}
-    chosen = {(one.chooses, word) for one in choosers for word in parse(LIST, _text(config, one, overrides))}
+
+    def choices(settings: list[Setting]) -> set[tuple[str, str]]:
+        return {(one.chooses, word) for one in settings for word in parse(LIST, _text(config, one, overrides))}
+
+    chosen = choices([one for one in choosers if not one.plugin])
+    # What a plugin's setting chooses counts where that plugin is in use, as compaction.strategy with compact.
+    chosen |= choices([one for one in choosers if not chosen.isdisjoint(definitions.provided.get(one.plugin, ()))])
 
     def told(setting: Setting) -> bool:
         provided = definitions.provided.get(setting.plugin, frozenset())

@@ -7,7 +7,8 @@ from attrs import evolve
 
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import CleanupPolicy, DropBefore, KeepRule, LogFacts, Rewrite
-from logkernel.errors import InvalidConfig
+from logkernel.errors import InvalidConfig, PluginError
+from logkernel.kernel import Kernel
 from logkernel.plugins.cleanup import compact
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
@@ -15,6 +16,7 @@ from logkernel.record.filtering import view_of
 from logkernel.vocabulary import Record, SegmentFacts
 
 NOW = 1_000_000
+KERNEL = Kernel()
 
 
 def log(
@@ -31,6 +33,7 @@ def log(
     return LogFacts(
         "t", 0, segments, start, 10 * len(parts), NOW, settings,
         last_stable_offset=stable, clean_offset=clean, table_bytes=1 << 20,
+        strategy=lambda name: KERNEL.compaction_strategy(name, settings.plugin),
     )  # fmt: skip
 
 
@@ -146,10 +149,16 @@ def test_other_strategies_learn_from_the_whole_log(strategy: str) -> None:
     assert plan(log("5 50 5", clean=10)) == (10, 20)
 
 
-@pytest.mark.parametrize("plugin", [{"compaction.strategy": "newest"}, {"compaction.strategy": "header"}])
-def test_strategies_that_cannot_be(plugin: dict[str, str]) -> None:
-    with pytest.raises(InvalidConfig, match=r"compaction\.strategy"):
-        plan(log("5 5 5", plugin=plugin))
+@pytest.mark.parametrize(
+    ("strategy", "error", "said"),
+    [
+        ("newest", PluginError, "no plugin provides the compaction strategy 'newest'"),
+        ("header", InvalidConfig, r"compaction\.strategy=header needs the name of a header"),
+    ],
+)
+def test_strategies_that_cannot_be(strategy: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        plan(log("5 5 5", plugin={"compaction.strategy": strategy}))
 
 
 def test_a_full_table_ends_the_rewrite_and_what_lies_behind_stays() -> None:
@@ -166,7 +175,8 @@ def test_a_full_table_ends_the_rewrite_and_what_lies_behind_stays() -> None:
 def test_the_plugin_answers_to_compact_only() -> None:
     assert isinstance(compact.logkernel_cleanup("compact"), CleanupPolicy)
     assert compact.logkernel_cleanup("delete") is None
-    assert list(compact.logkernel_names()) == [("cleanup policy", "compact")]
+    strategies = [("compaction strategy", name) for name in ("offset", "timestamp", "header")]
+    assert list(compact.logkernel_names()) == [("cleanup policy", "compact"), *strategies]
     assert [(row.name, row.scope) for row in compact.logkernel_settings()] == [
         ("compaction.strategy", "topic"), ("compaction.strategy.header", "topic"),
     ]  # fmt: skip

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.assignor import AssignorContract as AssignorContract
     from logkernel.testing.contracts.cleanup import CleanupContract as CleanupContract
     from logkernel.testing.contracts.codec import CodecContract as CodecContract
+    from logkernel.testing.contracts.compaction_strategy import CompactionStrategyContract as CompactionStrategyContract
     from logkernel.testing.contracts.coordination import CoordinationContract as CoordinationContract
     from logkernel.testing.contracts.decoder import DecoderContract as DecoderContract
     from logkernel.testing.contracts.election import ElectionContract as ElectionContract
@@ -37,6 +38,7 @@ _HOMES = {
     "AssignorContract": "assignor",
     "CleanupContract": "cleanup",
     "CodecContract": "codec",
+    "CompactionStrategyContract": "compaction_strategy",
     "ContractBroken": "kit",
     "CoordinationContract": "coordination",
     "DecoderContract": "decoder",
@@ -56,6 +58,7 @@ __all__ = [
     "AssignorContract",
     "CleanupContract",
     "CodecContract",
+    "CompactionStrategyContract",
     "ContractBroken",
     "CoordinationContract",
     "DecoderContract",

@@ -133,7 +133,9 @@ class CleanupContract(Kit[CleanupPolicy]):
                 self.broken(f"keep() drops the record {late[-1]} though the rewrite ends at {end}; keep it")
 
     def _facts(self, facts: LogFacts, tried: dict[str, Any]) -> LogFacts:
-        return evolve(facts, settings=evolve(self.topic_settings, **tried))
+        settings = evolve(self.topic_settings, **tried)
+        ask = self.kernel.compaction_strategy
+        return evolve(facts, settings=settings, strategy=lambda name: ask(name, settings.plugin))
 
     def _plan(self, facts: LogFacts, policy: CleanupPolicy | None = None) -> list[Step]:
         policy = policy or self.make()
