@@ -16,7 +16,7 @@ from logkernel.kernel import Kernel
 from logkernel.testing.contracts import ContractBroken, Kit, PartitionerContract, kits
 
 KITS: dict[str, type[Kit[Any]]] = {kit.__module__.rpartition(".")[2]: kit for kit in kits().values()}
-WITHOUT_KIT = {"connector", "service"}
+WITHOUT_KIT = {"connector"}
 """Kinds of plugins without a kit."""
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.partitioner import PartitionerContract as PartitionerContract
     from logkernel.testing.contracts.placement import PlacementContract as PlacementContract
     from logkernel.testing.contracts.produce_interceptor import ProduceInterceptorContract as ProduceInterceptorContract
+    from logkernel.testing.contracts.service import ServiceContract as ServiceContract
     from logkernel.testing.contracts.shared_coordination import SharedCoordinationContract as SharedCoordinationContract
     from logkernel.testing.contracts.transport import TransportContract as TransportContract
 
@@ -51,6 +52,7 @@ _HOMES = {
     "PartitionerContract": "partitioner",
     "PlacementContract": "placement",
     "ProduceInterceptorContract": "produce_interceptor",
+    "ServiceContract": "service",
     "SharedCoordinationContract": "shared_coordination",
     "TransportContract": "transport",
 }
@@ -71,6 +73,7 @@ __all__ = [
     "PartitionerContract",
     "PlacementContract",
     "ProduceInterceptorContract",
+    "ServiceContract",
     "SharedCoordinationContract",
     "TransportContract",
     "kits",
