@@ -368,25 +368,12 @@ class EmbeddedLog:
         isolation: str = "read_uncommitted",
     ) -> list[Record]:
         """Return about `max_bytes` of records from `offset`, at least one batch; none at the end. Raises as `read`."""
-        level = _isolation(isolation)
+        level = isolation_level(isolation)
         return self._run(lambda: self._read_some(TopicPartition(topic, partition), offset, max_bytes, level))
 
     def _read_some(self, name: TopicPartition, offset: int, max_bytes: int, level: int) -> list[Record]:
-        from logkernel.record.isolation import read_batches
-
         self._broker.step()
-        replica = self._broker.replicas.get(name)
-        while True:  # past stretches that hold nothing for this reader
-            found = replica.read(offset, max_bytes, level, min_one=True)
-            if found is None:
-                return []
-            rows = replica.aborted_within(offset, found) if level == READ_COMMITTED else []
-            aborted = [(row.producer_id, row.first_offset) for row in rows]
-            records, end = read_batches(found.read(), self._broker.runtime.kernel.codec_for, aborted)
-            wanted = [record for record in records if record.offset >= offset]
-            if wanted or end is None:
-                return wanted
-            offset = end
+        return read_from(self._broker, name, offset, max_bytes, level)
 
     def table(
         self,
@@ -436,7 +423,7 @@ class EmbeddedLog:
         not compact, `CorruptMessage` with the place of damaged bytes, `OSError`.
         """
         future: Future[list[CleanupResult]] = Future()
-        self._run(lambda: self._broker.cleaner.compact(topic, _into(future)))
+        self._run(lambda: self._broker.cleaner.compact(topic, into_future(future)))
         while not future.done() and self._listening is None:
             self._broker.runtime.workers.wait(WAIT_S)
             self.step()
@@ -448,7 +435,7 @@ class EmbeddedLog:
         Raises `UnknownTopicOrPartition`, `PolicyViolation` if cleanup.policy does not delete, `KafkaStorageError`.
         """
         future: Future[list[CleanupResult]] = Future()
-        self._run(lambda: self._broker.retention.expire(topic, _into(future), at_once=self._listening is None))
+        self._run(lambda: self._broker.retention.expire(topic, into_future(future), at_once=self._listening is None))
         while not future.done() and self._listening is None:
             time.sleep(0.001)
             self.step()
@@ -470,7 +457,26 @@ class EmbeddedLog:
         return future.result()
 
 
-def _into(future: Future[list[CleanupResult]]) -> Callable[[list[CleanupResult] | BaseException], None]:
+def read_from(broker: Broker, name: TopicPartition, offset: int, max_bytes: int, level: int) -> list[Record]:
+    """About `max_bytes` of records from `offset` of a partition that the broker leads; on its thread. Raises as
+    `EmbeddedLog.read_some`."""
+    from logkernel.record.isolation import read_batches
+
+    replica = broker.replicas.get(name)
+    while True:  # past stretches that hold nothing for this reader
+        found = replica.read(offset, max_bytes, level, min_one=True)
+        if found is None:
+            return []
+        rows = replica.aborted_within(offset, found) if level == READ_COMMITTED else []
+        aborted = [(row.producer_id, row.first_offset) for row in rows]
+        records, end = read_batches(found.read(), broker.runtime.kernel.codec_for, aborted)
+        wanted = [record for record in records if record.offset >= offset]
+        if wanted or end is None:
+            return wanted
+        offset = end
+
+
+def into_future(future: Future[list[CleanupResult]]) -> Callable[[list[CleanupResult] | BaseException], None]:
     def finish(outcome: list[CleanupResult] | BaseException) -> None:
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
@@ -561,7 +567,8 @@ class _Listening:
         self._thread.join(timeout_s)
 
 
-def _isolation(name: str) -> int:
+def isolation_level(name: str) -> int:
+    """The protocol's number. Raises `ConfigError`."""
     try:
         return ISOLATION[name]
     except KeyError:

@@ -109,6 +109,14 @@ class AsyncCluster:
             self._cluster.wait_for_leader, topic, partition, other_than=other_than, timeout_ms=timeout_ms
         )
 
+    async def topics(self) -> dict[str, int]:
+        return await self._call(self._cluster.topics)
+
+    async def move_leader(
+        self, topic: str, partition: int = 0, *, to: int | None = None, timeout_ms: int = 30_000
+    ) -> int:
+        return await self._call(self._cluster.move_leader, topic, partition, to=to, timeout_ms=timeout_ms)
+
     # ------------------------------------------------------------ clients
 
     def producer(self, **settings: Any) -> AsyncProducer:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +26,7 @@ from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
 from logkernel.cluster.folder import broker_folder, open_store
 from logkernel.cluster.gate import Gate
-from logkernel.cluster.managed_broker import ManagedBroker
+from logkernel.cluster.managed_broker import Environment, ManagedBroker
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.store import SharedStore
 from logkernel.config.listeners import address
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from logkernel.client.consumer.consumer import Consumer
     from logkernel.client.producer.producer import Producer
     from logkernel.controller.image import ClusterImage, Partition
+    from logkernel.storage.memory_disk import MemoryDisk
 
 T = TypeVar("T")
 LISTENER = "PLAINTEXT"
@@ -60,10 +62,14 @@ class Cluster:
         racks: Mapping[int, str] | None = None,
         session_timeout_ms: int = 2_000,
         over_sockets: bool = False,
+        plugins: Iterable[object] = (),
+        environment: Callable[[int], Environment] = lambda node: Environment(),
+        disk: Callable[[], MemoryDisk] | None = None,
     ) -> None:
         """`racks` is node id → its `broker.rack`. `over_sockets`: brokers reach one another over their listeners, as
         those of several machines do, not by the network of the process, so that they can be killed and stopped, but
-        neither paused nor cut off."""
+        neither paused nor cut off. `plugins` are for brokers and for clients that are made here. `environment` is asked
+        at each start of a broker, `disk` for each broker in memory."""
         if brokers < 1:
             raise ConfigError(f"brokers={brokers}: a cluster needs at least 1 broker")
         for node in racks or ():
@@ -75,18 +81,19 @@ class Cluster:
         self._over_sockets = over_sockets
         self._forks = shutdown.forks
         self._kernel: Kernel | None = None
-        self._stack: list[Callable[[], None]] = []
+        self._plugins = list(plugins)
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="logkernel-cluster", daemon=True)
         self._thread.start()
         try:
-            self._store, disks = _open_store(brokers, path)
+            self._store, self._disks = _open_store(brokers, path, disk)
             self._network = ProcessNetwork(self._loop.call_soon)
             self._managed = {
                 node: ManagedBroker(
                     node, self._store, self._network, _overrides(path, node, overrides, racks or {}),
-                    size=brokers, config=config, disk=disks.get(node), listen=_listeners(listen, node),
+                    size=brokers, config=config, disk=self._disks.get(node), listen=_listeners(listen, node),
                     session_timeout_s=session_timeout_ms / 1000, over_sockets=over_sockets,
+                    environment=partial(self._environment_of, node, environment),
                 )
                 for node in range(1, brokers + 1)
             }  # fmt: skip
@@ -97,6 +104,10 @@ class Cluster:
         except BaseException:
             self.close()
             raise
+
+    def _environment_of(self, node: int, environment: Callable[[int], Environment]) -> Environment:
+        found = environment(node)
+        return found._replace(plugins=[*self._plugins, *found.plugins])
 
     async def _start_all(self) -> None:
         for managed in self._managed.values():
@@ -112,10 +123,11 @@ class Cluster:
         running = {node for node, managed in self._managed.items() if managed.state == "running"}
         return all(
             broker.cluster.controller_id in running and running <= set(broker.metadata.image.nodes)
-            for broker in self._running()
+            for broker in self.running()
         )
 
-    def _running(self) -> list[Broker]:
+    def running(self) -> list[Broker]:
+        """The brokers that run, for tests and tools. Call it by `run`."""
         return [
             managed.broker for managed in self._managed.values()
             if managed.broker is not None and managed.state == "running"
@@ -270,7 +282,7 @@ class Cluster:
         self._wait_for(lambda: self._is_led(name), timeout_ms, f"{name} has no leader everywhere")
 
     def _is_led(self, topic: str) -> bool:
-        for broker in self._running():
+        for broker in self.running():
             found = broker.cluster.topics.get(topic)
             if found is None or any(row.leader < 0 for row in found.partitions):
                 return False
@@ -284,6 +296,17 @@ class Cluster:
         with self.admin() as admin:
             admin.delete_topics([name])
 
+    def topics(self) -> dict[str, int]:
+        """Topic name → number of partitions, without internal topics. Raises `LogkernelError` while no broker runs."""
+
+        def found() -> dict[str, int]:
+            image = self._controller() or next((broker.cluster for broker in self.running()), None)
+            if image is None:
+                raise LogkernelError("no broker of this cluster runs; start one")
+            return {name: len(row.partitions) for name, row in sorted(image.topics.items()) if not row.internal}
+
+        return self.run(found)
+
     def _row(self, topic: str, partition: int) -> Partition:
         controller = self._controller()
         found = controller.topics.get(topic) if controller is not None else None
@@ -293,7 +316,7 @@ class Cluster:
 
     def _controller(self) -> ClusterImage | None:
         """The image of the active controller; None while there is none."""
-        for broker in self._running():
+        for broker in self.running():
             if broker.governance.is_controller:
                 return broker.governance.image
         return None
@@ -316,6 +339,20 @@ class Cluster:
 
         return self.run(found)
 
+    def in_sync(self) -> dict[tuple[str, int], set[int]]:
+        """Every partition → the nodes that are in sync; nothing while there is no controller."""
+
+        def found() -> dict[tuple[str, int], set[int]]:
+            image = self._controller()
+            topics = {} if image is None else image.topics
+            return {
+                (name, index): set(row.isr)
+                for name, topic in topics.items()
+                for index, row in enumerate(topic.partitions)
+            }
+
+        return self.run(found)
+
     def replicas(self, topic: str, partition: int = 0) -> list[int]:
         """The nodes that hold the partition; the first is the preferred leader."""
         return self.run(lambda: list(self._row(topic, partition).replicas))
@@ -333,18 +370,63 @@ class Cluster:
     ) -> int:
         """Wait until the partition has a leader that is ready; return its node id. Raises `RequestTimedOut`."""
 
+        leader = -1
+
         def ready() -> bool:
-            if self._controller() is None:
-                return False
-            row = self._row(topic, partition)
-            managed = self._managed.get(row.leader)
-            if row.leader == other_than or managed is None or managed.state != "running" or managed.broker is None:
-                return False
-            replica = managed.broker.replicas.led.get((topic, partition))
-            return replica is not None and replica.leader.leader_epoch == row.leader_epoch
+            nonlocal leader
+            broker = self.leading_broker(topic, partition)
+            leader = -1 if broker is None or broker.runtime.node_id == other_than else broker.runtime.node_id
+            return leader >= 0
 
         self._wait_for(ready, timeout_ms, f"{topic}-{partition} has no leader")
-        return self.run(lambda: self._row(topic, partition).leader)
+        return leader
+
+    def leading_broker(self, topic: str, partition: int) -> Broker | None:
+        """The broker that leads the partition and is ready to; None while there is none. Call it by `run`. Raises
+        `UnknownTopicOrPartition`."""
+        if self._controller() is None:
+            return None
+        row = self._row(topic, partition)
+        managed = self._managed.get(row.leader)
+        if managed is None or managed.state != "running" or managed.broker is None:
+            return None
+        replica = managed.broker.replicas.led.get((topic, partition))
+        return managed.broker if replica is not None and replica.leader.leader_epoch == row.leader_epoch else None
+
+    def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None, timeout_ms: int = 30_000) -> int:
+        """Have another replica in sync lead: `to`, or the first in the assignment; return its node id.
+
+        It becomes the preferred leader, as by kafka-reassign-partitions and kafka-leader-election. Raises `ConfigError`
+        for a broker that does not hold the partition, `LogkernelError` for one that is not in sync or does not run,
+        `RequestTimedOut`.
+        """
+
+        def find() -> tuple[Partition, list[int]]:
+            row = self._row(topic, partition)
+            ready = [node for node in row.replicas if node in row.isr and self._managed[node].state == "running"]
+            return row, ready
+
+        row, ready = self.run(find)
+        if to is None:
+            to = next((node for node in ready if node != row.leader), None)
+        elif to not in row.replicas:
+            held = ", ".join(map(str, row.replicas))
+            raise ConfigError(f"broker {to} has no replica of {topic}-{partition}; take one of {held}")
+        if to is None or to not in ready:
+            who = "no other broker" if to is None else f"broker {to}"
+            raise LogkernelError(f"{who} is in sync for {topic}-{partition} and runs; wait_for_isr() first")
+        if to != row.leader:
+            with self.admin(default_api_timeout_ms=timeout_ms) as admin:
+                order = [to, *(node for node in row.replicas if node != to)]
+                admin.alter_partition_reassignments({(topic, partition): order})
+                admin.elect_leaders([(topic, partition)])
+
+        def leads() -> bool:
+            broker = self.leading_broker(topic, partition)
+            return broker is not None and broker.runtime.node_id == to
+
+        self._wait_for(leads, timeout_ms, f"{topic}-{partition} is not led by broker {to}")
+        return to
 
     def _wait_for(self, ready: Callable[[], bool], timeout_ms: int, problem: str) -> None:
         deadline_s = time.monotonic() + timeout_ms / 1000
@@ -375,7 +457,7 @@ class Cluster:
     def kernel(self) -> Kernel:
         """The plugins that clients made here use."""
         if self._kernel is None:
-            self._kernel = Kernel()
+            self._kernel = Kernel(plugins=self._plugins)
         return self._kernel
 
     def producer(self, **settings: Any) -> Producer:
@@ -406,6 +488,14 @@ class Cluster:
     def host(self) -> _Host:
         """The brokers as a client in this process reaches them."""
         return _Host(self)
+
+    def broker(self, node: int) -> Broker | None:
+        """The broker inside, None while it does not run; for tests and tools. Use it by `run`."""
+        return self._managed_broker(node).broker
+
+    def disk(self, node: int) -> MemoryDisk | None:
+        """The disk of a broker in memory."""
+        return self._disks.get(self._managed_broker(node).node_id)
 
     def gate(self, node: int) -> Gate:
         """The door of broker `node`, of any that runs for a negative number. Raises `ConnectionError`."""
@@ -442,14 +532,16 @@ class _Host:
         return self._cluster._loop.call_later(wait_s, work)
 
 
-def _open_store(brokers: int, path: str | Path | None) -> tuple[SharedStore, dict[int, Any]]:
+def _open_store(
+    brokers: int, path: str | Path | None, disk: Callable[[], MemoryDisk] | None
+) -> tuple[SharedStore, dict[int, MemoryDisk]]:
     """The coordination, and the disks of the brokers where they are in memory."""
     if path is not None:
         return open_store(path), {}
     from logkernel.storage.memory_disk import MemoryDisk
 
     store = SharedStore(Kernel().coordination("memory", _no_log))
-    return store, {node: MemoryDisk() for node in range(1, brokers + 1)}
+    return store, {node: (disk or MemoryDisk)() for node in range(1, brokers + 1)}
 
 
 def _no_log() -> Any:
@@ -479,16 +571,18 @@ def open_cluster(
     config: str | None = None,
     racks: Mapping[int, str] | None = None,
     session_timeout_ms: int = 2_000,
+    plugins: Iterable[object] = (),
     **settings: Any,
 ) -> Cluster:
     """Open a cluster in this process: durable in the folder `path`, or in memory without one.
 
     `listen` opens a port of 127.0.0.1 for each broker (`Cluster.bootstrap_servers`). `racks` says in which rack each
     broker is: `{1: "a", 2: "b"}`. A paused broker's session ends after `session_timeout_ms`. `config` is a file with
-    settings and topics; other keywords are broker settings with `_` for `.`, the same for all. Raises
-    `DataDirectoryLocked` where another process has the folder, `ConfigError` for a bad setting.
+    settings and topics; `plugins` are modules or objects with hooks, in addition to those that are installed; other
+    keywords are broker settings with `_` for `.`, the same for all. Raises `DataDirectoryLocked` where another process
+    has the folder, `ConfigError` for a bad setting.
     """
     return Cluster(
         brokers, path, listen=listen, config=config, overrides=from_keywords(settings, "open_cluster"), racks=racks,
-        session_timeout_ms=session_timeout_ms,
+        session_timeout_ms=session_timeout_ms, plugins=plugins,
     )  # fmt: skip

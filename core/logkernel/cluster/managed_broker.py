@@ -49,6 +49,8 @@ class Environment(NamedTuple):
     clock: Clock | None = None
     randomness: Randomness | None = None
     workers: Workers | None = None
+    plugins: Sequence[object] = ()
+    """Beside those that are installed, where there is no `kernel`."""
 
 
 class ManagedBroker:
@@ -74,6 +76,7 @@ class ManagedBroker:
         self.node_id = node_id
         self.state = "stopped"
         self.broker: Broker | None = None
+        """Also while it starts, when clients may find it already."""
         self.server: Server | None = None
         self._store = store
         self._network = network
@@ -103,6 +106,7 @@ class ManagedBroker:
             self._config, self._overrides, in_memory=self.disk is not None, disk=self.disk, access=access,
             **self._environment()._asdict(),
         )  # fmt: skip
+        self.broker = broker
         try:
             broker.start()
             gate = Gate(broker)
@@ -113,7 +117,7 @@ class ManagedBroker:
             broker.abandon()
             self._end("stopped")
             raise
-        self.gate, self.broker, self.server = gate, broker, server
+        self.gate, self.server = gate, server
         self._listen = [  # a broker that comes back is found where it was
             (listener.name, listener.host, listener.port) for listener in server.listeners
         ]

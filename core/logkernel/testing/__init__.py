@@ -2,6 +2,7 @@
 
 Kafka             a broker that real clients reach, in this process, with its records, requests, time and faults in
                   the test's hands; the pytest plugin (`testing.pytest_plugin`) has it as fixtures
+KafkaCluster      several such brokers, whose leaders move and die
 SchemaRegistry    a schema registry that the serializers of Kafka's clients reach
 containing        matches a JSON object that has more fields
 ServiceHarness    runs the machines of a service: requests in, records appended and replayed, timers by virtual time
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from logkernel.testing.cluster_stub import ClusterStub as ClusterStub
+    from logkernel.testing.kafka.cluster import KafkaCluster as KafkaCluster
     from logkernel.testing.kafka.kafka import Kafka as Kafka
     from logkernel.testing.kafka.matching import containing as containing
     from logkernel.testing.schema_registry.server import RegistryError as RegistryError
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ClusterStub": "cluster_stub",
     "Kafka": "kafka.kafka",
+    "KafkaCluster": "kafka.cluster",
     "RegistryError": "schema_registry.errors",
     "Reply": "service_harness",
     "SchemaRegistry": "schema_registry.server",
@@ -47,6 +50,7 @@ _HOMES = {
 __all__ = [
     "ClusterStub",
     "Kafka",
+    "KafkaCluster",
     "RegistryError",
     "Reply",
     "SchemaRegistry",

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from logkernel.cluster.cluster import Cluster
     from logkernel.testing.kafka.aio import AsyncKafka
     from logkernel.testing.kafka.broker_log import BrokerLog
+    from logkernel.testing.kafka.cluster import KafkaCluster
     from logkernel.testing.kafka.kafka import Kafka
     from logkernel.testing.kafka.namespace import KafkaNamespace
     from logkernel.testing.kafka.view import KafkaView
@@ -196,21 +196,14 @@ def kafka_session(request: pytest.FixtureRequest, kafka_session_broker: Kafka) -
 
 
 @pytest.fixture
-def kafka_cluster(request: pytest.FixtureRequest, kafka_options: Mapping[str, Any]) -> Iterator[Cluster]:
-    """Three brokers, or as many as the marker says: see `logkernel.open_cluster`. Topics have as many replicas."""
-    from logkernel.cluster.cluster import open_cluster
-    from logkernel.testing.kafka.kafka import FOR_TESTS
-    from logkernel.testing.kafka.view import specs
+def kafka_cluster(request: pytest.FixtureRequest, kafka_options: Mapping[str, Any]) -> Iterator[KafkaCluster]:
+    """Three brokers, or as many as the marker says: see `logkernel.testing.KafkaCluster`. Topics have as many
+    replicas."""
+    from logkernel.testing.kafka.cluster import KafkaCluster
 
-    options = _options(request, kafka_options, "as_version", "brokers", "settings", "topics")
-    brokers = options.get("brokers", 3)
-    settings = {**FOR_TESTS, "default.replication.factor": brokers, **options.get("settings", {})}
-    if "as_version" in options:
-        settings["logkernel.as.version"] = options["as_version"]
-    named = {name.replace(".", "_"): value for name, value in settings.items()}
-    with _logged(request), open_cluster(brokers, listen=True, **named) as cluster:
-        for name, wanted in specs(options.get("topics", ())):
-            cluster.create_topic(name, **wanted)
+    options = _options(request, kafka_options, "brokers", *KNOWN)
+    with _logged(request), KafkaCluster(**options) as cluster:
+        _shown(request, cluster)
         yield cluster
 
 

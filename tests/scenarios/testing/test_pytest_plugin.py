@@ -66,6 +66,14 @@ def test_a_leader_dies(kafka_cluster):
     kafka_cluster.wait_for_leader("orders", other_than=leader)
     send(kafka_cluster.bootstrap_servers, "orders", b"1")
 
+@pytest.mark.kafka(topics={"orders": 1}, faults=[{"move_leader": True, "api": "Produce"}])
+def test_a_leader_moves(kafka_cluster):
+    kafka_cluster.wait_for_isr("orders", 0, 3)
+    leader = kafka_cluster.leader("orders")
+    send(kafka_cluster.bootstrap_servers, "orders", b"1")
+    kafka_cluster.assert_produced("orders", value="1")
+    assert kafka_cluster.leader("orders") != leader == kafka_cluster.requests.of("Produce")[0].broker
+
 def test_what_waits_is_awaited(kafka_async, kafka_session_async):
     async def program():
         for each in (kafka_async, kafka_session_async):
@@ -89,7 +97,7 @@ INI = "kafka_settings =\n    log.retention.ms=12345\nkafka_topics =\n    from.in
 
 def test_fixtures_are_what_the_options_say(tmp_path: Path) -> None:
     said = suite(tmp_path, FIXTURES, INI, CONFTEST, "--strict-markers", "-W", "error")
-    assert "8 passed" in said
+    assert "9 passed" in said
 
 
 SHARED = """

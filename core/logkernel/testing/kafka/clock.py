@@ -15,10 +15,11 @@ WRITE: Final = "write e.g. advance(seconds=5), or days, hours, minutes, ms"
 class LentClock(Clock):
     """What a tested broker reads. It goes forward only, as Kafka's monotonic clock does."""
 
-    def __init__(self, moved: Callable[[], None]) -> None:
-        """`moved` has the broker do what is due."""
+    def __init__(self, moved: Callable[[], None], wait: Callable[[], None] = lambda: None) -> None:
+        """`moved` has the broker do what is due. `wait` returns when what began before may be over."""
         self._ahead_ms = 0
         self._moved = moved
+        self._wait = wait
 
     def wall_ms(self) -> int:
         return super().wall_ms() + self._ahead_ms
@@ -55,5 +56,6 @@ class LentClock(Clock):
             said = ", ".join(f"{unit}={number!r}" for unit, number in given.items() if number)
             problem = "time goes forward only" if jump_ms < 0 else "no clock goes that far"
             raise ValueError(f"cannot advance({said}): {problem}; {WRITE}")
+        self._wait()
         self._ahead_ms += int(jump_ms)
         self._moved()

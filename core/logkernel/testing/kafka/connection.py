@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from logkernel.contracts import BrokerDoor
@@ -20,7 +20,17 @@ from logkernel.requests.data import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from logkernel.testing.kafka.faults import CLOSE, CUT_ANSWER, DELAY, ERROR, STALL, Conditions, Fault, Faults
+from logkernel.testing.kafka.faults import (
+    CLOSE,
+    CUT_ANSWER,
+    DELAY,
+    ERROR,
+    OF_CLUSTERS,
+    STALL,
+    Conditions,
+    Fault,
+    Faults,
+)
 from logkernel.testing.kafka.named import FetchSession, partitions_named
 from logkernel.testing.kafka.requests import ClientRequest, again, kept
 from logkernel.vocabulary import FileSlice, TopicPartition
@@ -30,6 +40,9 @@ class Watch(Protocol):
     """What a connection asks of the test's broker, on the broker's thread."""
 
     faults: Faults
+
+    @property
+    def node_id(self) -> int: ...
 
     def now_ms(self) -> int:
         """Wall time."""
@@ -55,6 +68,14 @@ class Watch(Protocol):
         """Do `work` then, by the broker's clock, on its thread and outside of its turns."""
         ...
 
+    def unless_gone(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Has `work` done soon where it is called, unless this broker has ended by then."""
+        ...
+
+    def act(self, fault: Fault, named: Sequence[TopicPartition], go_on: Callable[[], None]) -> None:
+        """Do to the cluster what a fault says, about these partitions; then call `go_on`, if this broker still runs."""
+        ...
+
 
 class WatchedConnection(ServerConnection):
     """See the module."""
@@ -78,7 +99,7 @@ class WatchedConnection(ServerConnection):
         copy, size = kept(request)
         seen = ClientRequest(
             codec.api.row.name, codec.version, self.client_id, f"{name} {version}".strip(), self.id,
-            pending.correlation_id, self._watch.now_ms(), copy,
+            pending.correlation_id, self._watch.now_ms(), copy, self._watch.node_id,
         )  # fmt: skip
         self._watch.saw(seen, size)
         if self._held is None:
@@ -94,7 +115,7 @@ class WatchedConnection(ServerConnection):
             super().submit(pending, request)
         elif fault.kind == ERROR:
             self._fail(pending, request, fault, named or [])
-        elif fault.kind in (DELAY, STALL):
+        elif fault.kind in (DELAY, STALL, *OF_CLUSTERS):
             self._hold(pending, seen, fault)
         elif fault.kind == CLOSE:
             self._end(REFUSED)
@@ -127,8 +148,11 @@ class WatchedConnection(ServerConnection):
 
         if fault.kind == DELAY:
             self._watch.later(fault.wait_ms, go_on)
+        elif fault.kind == STALL:
+            fault.released.append(self._watch.unless_gone(go_on))
         else:
-            fault.released.append(lambda: self._watch.later(0, go_on))
+            named = partitions_named(seen.request, self._watch.topic_name)
+            self._watch.act(fault, [name for name in named if fault.conditions.covers(name)], go_on)
 
     # ------------------------------------------------------------ errors
 

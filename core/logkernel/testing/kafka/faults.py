@@ -8,6 +8,10 @@
 | `close` | is not carried out | the connection is closed |
 | `lose_answer` | is carried out | the connection is closed instead |
 | `cut_answer` | is carried out | a part of it is sent, then the connection is closed |
+| `kill`, `restart` | is not carried out: the broker dies, and may start again | the connection breaks |
+| `move_leader` | is carried out after another broker leads the partitions that it names | is the old leader's |
+
+The last three are for a cluster, and strike once if they are not told otherwise.
 
 A fault strikes what all of its conditions fit: the API, the client, a topic and partition that the request names. Of
 these it lets the first `skip` pass, strikes `times` times, and each time with `probability`. What its seed decides
@@ -30,7 +34,9 @@ from logkernel.testing.kafka.requests import ClientRequest
 from logkernel.vocabulary import TopicPartition
 
 ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER = "error", "delay", "stall", "close", "lose_answer", "cut_answer"
-KINDS: Final = (ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER)
+KILL, RESTART, MOVE_LEADER = "kill", "restart", "move_leader"
+OF_CLUSTERS: Final = (KILL, RESTART, MOVE_LEADER)
+KINDS: Final = (ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER, *OF_CLUSTERS)
 ERRORS: Final = {re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).upper(): kind for kind in BY_CODE.values()}
 """Kafka's name of an error → its class."""
 COUNTS: Final = ("times", "skip", "probability")
@@ -39,6 +45,7 @@ CONDITIONS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "client_id": ((str, re.Pattern), "a text or a compiled pattern"),
     "topic": ((str,), "a name"),
     "partition": ((int,), "a number"),
+    "broker": ((int,), "a node id"),
 }
 """Of a condition: what it takes, and how that is told."""
 HALF: Final = 0.5
@@ -52,10 +59,13 @@ class Conditions:
     client_id: str | re.Pattern[str] | None = None
     topic: str | None = None
     partition: int | None = None
+    broker: int | None = None
 
     def fit(self, request: ClientRequest, named: Collection[TopicPartition]) -> bool:
         """`named` are the partitions that the request is about."""
         if self.api is not None and request.api != self.api:
+            return False
+        if self.broker is not None and request.broker != self.broker:
             return False
         if isinstance(self.client_id, re.Pattern):
             if not self.client_id.search(request.client_id or ""):
@@ -82,6 +92,8 @@ class Fault:
     error: KafkaError | None = None
     wait_ms: int = 0
     part: float = 0
+    to: int | None = None
+    """Who is to lead; None: the first other broker that is in sync."""
     times: int | None = None
     skip: int = 0
     probability: float = 1
@@ -91,6 +103,8 @@ class Fault:
     """Requests that it struck."""
     released: list[Callable[[], None]] = field(factory=list)
     """Called when a stall is removed."""
+    failed: str = ""
+    """Why it could not do to the cluster what it says, the last time."""
 
     def strikes(self, request: ClientRequest, named: Collection[TopicPartition]) -> bool:
         """Whether this request is struck; it counts."""
@@ -122,7 +136,8 @@ class Fault:
     def __str__(self) -> str:
         said = [self.kind if self.error is None else f"{self.kind} {self.error}"]
         said += [f"{name}={value}" for name, value in _given(self.conditions) if value is not None]
-        return f"{' '.join(said)}: struck {self.struck} of {self.fitted}"
+        failed = f", and failed: {self.failed}" if self.failed else ""
+        return f"{' '.join(said)}: struck {self.struck} of {self.fitted}{failed}"
 
 
 def _given(conditions: Conditions) -> Iterator[tuple[str, object]]:
@@ -134,12 +149,21 @@ class Faults:
     """What a test may do to requests. Faults are tried in the order in which they were asked for; one of them strikes.
 
     Each call takes the conditions as keywords: `api` (Kafka's name, e.g. "Produce"), `client_id` (a text or a compiled
-    pattern), `topic`, `partition`; and `times`, `skip`, `probability`. It raises `ConfigError` for what cannot be.
+    pattern), `topic`, `partition`, `broker` (a node id); and `times`, `skip`, `probability`. It raises `ConfigError`
+    for what cannot be.
     """
 
-    def __init__(self, seed: int, apis: Collection[str], run: Callable[[Callable[[], Any]], Any]) -> None:
-        """`apis` are the names that are known; `run` does work on the broker's thread."""
+    def __init__(
+        self,
+        seed: int,
+        apis: Collection[str],
+        run: Callable[[Callable[[], Any]], Any],
+        cluster: Collection[int] = (),
+    ) -> None:
+        """`apis` are the names that are known; `run` does work on the broker's thread. `cluster` are the node ids of
+        one, whose brokers may die and hand over."""
         self.seed = seed
+        self._cluster = cluster
         self._apis = apis
         self._run = run
         self._active: list[Fault] = []
@@ -170,6 +194,19 @@ class Faults:
         """Carry requests out, send that part of the answer's bytes, and close the connection."""
         return self._add(self._checked(CUT_ANSWER, part, conditions))
 
+    def kill(self, **conditions: Any) -> Fault:
+        """Kill the broker that is asked, in place of carrying the request out. Of a cluster; once, without `times`."""
+        return self._add(self._checked(KILL, True, conditions))
+
+    def restart(self, **conditions: Any) -> Fault:
+        """As `kill`, and start the broker again at once."""
+        return self._add(self._checked(RESTART, True, conditions))
+
+    def move_leader(self, to: int | None = None, **conditions: Any) -> Fault:
+        """Have another broker lead the partitions that the request names, and carry it out then: `to`, or the first
+        other one that is in sync. Of a cluster; once, without `times`."""
+        return self._add(self._checked(MOVE_LEADER, True if to is None else to, conditions))
+
     def load(self, given: str | PathLike[str] | Iterable[Mapping[str, Any]]) -> list[Fault]:
         """Ask for several: a YAML file with a list of mappings, or such mappings. Each has the name of a call above
         with its argument (true where there is none), and conditions. Raises `ConfigError` before any is added."""
@@ -192,10 +229,24 @@ class Faults:
 
     def _checked(self, kind: str, given: Any, conditions: dict[str, Any]) -> dict[str, Any]:
         """The fields of a fault that is asked for. Raises `ConfigError`."""
+        if kind in OF_CLUSTERS and not self._cluster:
+            raise ConfigError(f"{kind} is for the brokers of a KafkaCluster; of a single one, call kill() and start()")
         counts: dict[str, Any] = {name: conditions.pop(name) for name in COUNTS if name in conditions}
         for name, value in counts.items():
             _check_count(name, value)
-        return {"kind": kind, "conditions": self._conditions(conditions), **counts, **_argument(kind, given)}
+        if kind in OF_CLUSTERS:
+            counts.setdefault("times", 1)
+        argument = {"to": self._node(given)} if kind == MOVE_LEADER else _argument(kind, given)
+        return {"kind": kind, "conditions": self._conditions(conditions), **counts, **argument}
+
+    def _node(self, given: Any) -> int | None:
+        if given is True:
+            return None
+        if not _is_whole(given) or given not in self._cluster:
+            known = ", ".join(map(str, self._cluster))
+            raise ConfigError(f"move_leader: there is no broker {given!r}; name one of {known}, or none")
+        node: int = given
+        return node
 
     def _add(self, fields: dict[str, Any]) -> Fault:
         fault = Fault(random=Random(f"{self.seed} {len(self.made)}"), faults=self, **fields)
@@ -238,15 +289,6 @@ class Faults:
         for fault in self.active:
             self.remove(fault)
         self.made.clear()
-
-    def drop_held(self) -> None:
-        """The broker ends, and requests that stall with it."""
-
-        def drop() -> None:
-            for fault in self._active:
-                fault.released.clear()
-
-        self._run(drop)
 
     def strikes(self, request: ClientRequest, named: Callable[[], Collection[TopicPartition]]) -> Fault | None:
         """The fault that strikes this request; on the broker's thread."""

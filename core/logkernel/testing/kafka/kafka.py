@@ -10,13 +10,10 @@ may be called from any thread; those of the broker's own work are run there.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from logkernel import embed
 from logkernel.attrs_lite import frozen
@@ -24,16 +21,20 @@ from logkernel.config.listeners import ANY_HOST, address
 from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.contracts import MetadataChange
 from logkernel.embed import EmbeddedLog
-from logkernel.errors import ConfigError, KafkaError, LogkernelError
+from logkernel.errors import ConfigError, LogkernelError
 from logkernel.plugins.transport.tcp import registry
 from logkernel.storage.memory_disk import DiskSnapshot
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.disk import TestDisk
 from logkernel.testing.kafka.faults import Faults
 from logkernel.testing.kafka.requests import ClientRequest, RequestLog, Requests
-from logkernel.testing.kafka.view import KafkaView, Topics, wait_for
-from logkernel.testing.kafka.watched import WatchPlugin
-from logkernel.vocabulary import NO_ID
+from logkernel.testing.kafka.settling import settle
+from logkernel.testing.kafka.view import KafkaView, Topics
+from logkernel.testing.kafka.watch import BrokerWatch
+from logkernel.testing.kafka.watched import KeptMetadata, WatchPlugin
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
 
 T = TypeVar("T")
 
@@ -44,7 +45,6 @@ FOR_TESTS: Final = {
     "share.coordinator.state.topic.num.partitions": 1,
 }
 """What differs from Kafka's defaults: nobody waits for members that never come, and little is opened."""
-SETTLES_S: Final = 30.0
 LISTEN: Final = "127.0.0.1:0"
 LISTENER: Final = "PLAINTEXT"
 
@@ -113,6 +113,7 @@ class Kafka(KafkaView):
         self._plugins = list(plugins)
         self._disk = TestDisk() if path is None else None
         self._metadata: list[MetadataChange] = []
+        self._watch = BrokerWatch(self._broker, self.faults, self._requests, self.clock)
         self._log = self._open()
         try:
             self._listen = self._log.listen(listen) if sockets else ""
@@ -124,8 +125,11 @@ class Kafka(KafkaView):
             raise
 
     def _open(self) -> EmbeddedLog:
-        plugins = [*self._plugins, WatchPlugin(self, self._metadata)]
+        plugins = [*self._plugins, WatchPlugin(self._watch), KeptMetadata(self._metadata)]
         return embed.open(self._path, plugins=plugins, clock=self.clock, disk=self._disk, **self._settings)
+
+    def _broker(self) -> Broker | None:
+        return None if self._log.closed else self._log.broker
 
     # ------------------------------------------------------------ life
 
@@ -141,13 +145,11 @@ class Kafka(KafkaView):
 
     def stop(self) -> None:
         """Stop the broker cleanly; `start` goes on with what it has. Clients that were made here are closed."""
-        self.faults.drop_held()
         self._log.close()
 
     def kill(self) -> None:
         """End the broker as kill -9 would; `start` recovers what it wrote. Clients that were made here are of no use
         any more."""
-        self.faults.drop_held()
         self._log.abandon()
         if self._disk is not None:
             self._disk.forget_locks()
@@ -247,47 +249,9 @@ class Kafka(KafkaView):
         """Forget what clients asked so far."""
         self._run(self._requests.clear)
 
-    # ------------------------------------------------------------ what connections ask (`connection.Watch`)
-
-    def now_ms(self) -> int:
-        return self.clock.wall_ms()
-
-    def saw(self, request: ClientRequest, size: int) -> None:
-        self._requests.add(request, size)
-
-    def topic_name(self, topic_id: UUID) -> str:
-        return self._log.broker.cluster.topic_name(topic_id) or ""
-
-    def topic_id(self, topic: str) -> UUID:
-        return self._log.broker.cluster.topic_id(topic) or NO_ID
-
-    def refusal(self, request: Any, error: KafkaError) -> Any:
-        return self._log.broker.router.refusal(type(request).__name__, request, error)
-
-    def later(self, wait_ms: int, work: Callable[[], None]) -> None:
-        loop = asyncio.get_running_loop()
-
-        def soon() -> None:
-            loop.call_soon(work)
-
-        self._log.broker.runtime.after(wait_ms, soon)
-
     # ------------------------------------------------------------ time
 
     def _settle(self) -> None:
         """Have everything done that is due, and what follows from it; while there is no broker, `start` will."""
-        if self._log.closed:
-            return
-        broker = self._log.broker
-        if broker.runtime.is_driven:  # a loop has set its alarm by the time before
-            heard: Future[None] = Future()
-            broker.runtime.workers.call(lambda: heard.set_result(None))
-            heard.result()
-
-        def settled() -> bool:
-            deadline_ms = broker.step()
-            due = deadline_ms is not None and deadline_ms <= broker.runtime.clock.mono_ms()
-            return not (due or broker.retention.busy or broker.cleaner.busy)
-
-        wait_for(lambda: self._run(settled), SETTLES_S, lambda: "the broker is still busy with what fell due")
-        self._run(lambda: None)  # what the last of it had done soon
+        if not self._log.closed:
+            settle(lambda: [self._log.broker], self._run)

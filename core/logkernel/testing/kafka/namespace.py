@@ -6,11 +6,10 @@ import contextlib
 import re
 from typing import Final, Self
 
-from logkernel.embed import EmbeddedLog
 from logkernel.errors import UnknownTopicOrPartition
 from logkernel.testing.kafka.kafka import Kafka
 from logkernel.testing.kafka.requests import Requests
-from logkernel.testing.kafka.view import KafkaView
+from logkernel.testing.kafka.view import KafkaView, LogInside
 
 LONGEST: Final = 249
 """Of a topic's name, in Kafka."""
@@ -45,7 +44,7 @@ class KafkaNamespace(KafkaView):
                 self._kafka.delete_topic(name)
 
     @property
-    def log(self) -> EmbeddedLog:
+    def log(self) -> LogInside:
         return self._kafka.log
 
     @property

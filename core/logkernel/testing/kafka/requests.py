@@ -31,6 +31,8 @@ class ClientRequest:
     at_ms: int
     """The broker's wall time when it came, in ms since 1970."""
     request: Any
+    broker: int = 1
+    """The node id of the broker that was asked."""
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -41,7 +43,8 @@ class ClientRequest:
         return found
 
     def __str__(self) -> str:
-        return f"{self.api} v{self.version} client={self.client_id} connection={self.connection} {self.request}"
+        whence = f"client={self.client_id} connection={self.connection}"
+        return f"{self.api} v{self.version} {whence} broker={self.broker} {self.request}"
 
 
 class Requests(tuple[ClientRequest, ...]):
@@ -49,12 +52,14 @@ class Requests(tuple[ClientRequest, ...]):
 
     __slots__ = ()
 
-    def of(self, api: str | None = None, *, client_id: str | None = None) -> Requests:
-        """Those of one API (Kafka's name, e.g. "Produce"), of one client."""
+    def of(self, api: str | None = None, *, client_id: str | None = None, broker: int | None = None) -> Requests:
+        """Those of one API (Kafka's name, e.g. "Produce"), of one client, to one broker."""
         return Requests(
             each
             for each in self
-            if (api is None or each.api == api) and (client_id is None or each.client_id == client_id)
+            if (api is None or each.api == api)
+            and (client_id is None or each.client_id == client_id)
+            and (broker is None or each.broker == broker)
         )
 
     @overload

@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from logkernel.config.nearest import nearest
 from logkernel.config.values import render
-from logkernel.embed import EmbeddedLog
 from logkernel.errors import (
     GroupIdNotFound,
     PolicyViolation,
@@ -52,6 +51,29 @@ def wait_for(ready: Callable[[], T | None], within: float, problem: Callable[[],
         time.sleep(LOOK_AGAIN_S)
 
 
+class LogInside(Protocol):
+    """What a view asks of the log inside; methods do and raise what those of `EmbeddedLog` do."""
+
+    def producer(self, **settings: Any) -> Producer: ...
+    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer: ...
+    def admin(self, **settings: Any) -> Admin: ...
+    def create_topic(
+        self, name: str, partitions: int = -1, *, config: Mapping[str, str] | None = None, **settings: Any
+    ) -> None: ...
+    def delete_topic(self, name: str) -> None: ...
+    def topics(self) -> dict[str, int]: ...
+    def append_many(
+        self, topic: str, records: Iterable[Record], *, partition: int | None = None
+    ) -> list[RecordMetadata]: ...
+    def read(
+        self, topic: str, partition: int = 0, offset: int | None = None, *, isolation: str = "read_uncommitted"
+    ) -> Iterator[Record]: ...
+    def start_offset(self, topic: str, partition: int = 0) -> int: ...
+    def end_offset(self, topic: str, partition: int = 0) -> int: ...
+    def compact(self, topic: str) -> object: ...
+    def apply_retention(self, topic: str) -> object: ...
+
+
 class KafkaView(ABC):
     """See the module. Methods may be called from any thread."""
 
@@ -64,7 +86,7 @@ class KafkaView(ABC):
 
     @property
     @abstractmethod
-    def log(self) -> EmbeddedLog:
+    def log(self) -> LogInside:
         """The open log inside."""
 
     @property

@@ -36,16 +36,21 @@ class WatchedTransport(TcpTransport):
 
 
 class WatchPlugin:
-    """What a tested broker's kernel is given."""
+    """The transport, for a tested broker's kernel."""
 
-    def __init__(self, watch: Watch, metadata: list[MetadataChange]) -> None:
-        """`metadata` is what a broker in memory has decided so far."""
+    def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._metadata = metadata
 
     @hookimpl
     def logkernel_transport(self, name: str) -> Transport | None:
         return WatchedTransport(self._watch) if name == "tcp" else None
+
+
+class KeptMetadata:
+    """What a broker in memory has decided so far, for the kernel of its next life."""
+
+    def __init__(self, metadata: list[MetadataChange]) -> None:
+        self._metadata = metadata
 
     @hookimpl
     def logkernel_coordination(self, name: str) -> Coordination | None:

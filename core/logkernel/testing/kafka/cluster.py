@@ -1,0 +1,298 @@
+"""Several brokers for a test of a program that talks to Kafka: what `Kafka` has, and leaders that move and die.
+
+    with KafkaCluster(topics={"orders": 3}) as kafka:
+        with kafka.faults.move_leader(api="Produce", topic="orders"):
+            run_the_program(kafka.bootstrap_servers)
+        kafka.assert_produced("orders", key="ann", value={"id": 7}, within=5)
+
+The brokers are those of `logkernel.open_cluster`, each with the watched connections of `Kafka`, and one clock for all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from logkernel.cluster.cluster import Cluster
+from logkernel.cluster.managed_broker import Environment
+from logkernel.errors import ConfigError, LogkernelError
+from logkernel.plugins.transport.tcp import registry
+from logkernel.testing.kafka.clock import LentClock
+from logkernel.testing.kafka.cluster_log import ClusterLog
+from logkernel.testing.kafka.disk import TestDisk
+from logkernel.testing.kafka.faults import MOVE_LEADER, RESTART, Fault, Faults
+from logkernel.testing.kafka.kafka import settings_of
+from logkernel.testing.kafka.requests import RequestLog, Requests
+from logkernel.testing.kafka.settling import settle
+from logkernel.testing.kafka.view import KafkaView, Topics, wait_for
+from logkernel.testing.kafka.watch import BrokerWatch
+from logkernel.testing.kafka.watched import WatchPlugin
+from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+
+T = TypeVar("T")
+ACTS_S: Final = 10.0
+"""How long `close` waits for what faults do to the cluster."""
+REPLICATES_S: Final = 5.0
+"""How long `clock.advance` waits for replicas, before and behind the jump."""
+
+
+class KafkaCluster(KafkaView):
+    """Brokers that listen on free ports of 127.0.0.1, numbered from 1. Use it as a context manager, or call `close`.
+
+    Topics have as many replicas as there are brokers, if nothing else is said.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        topics: Topics = (),
+        settings: Mapping[str, Any] | None = None,
+        plugins: Iterable[object] = (),
+        path: str | Path | None = None,
+        racks: Mapping[int, str] | None = None,
+        session_timeout_ms: int = 2_000,
+        as_version: str | None = None,
+        seed: int = 0,
+        faults: str | Path | Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        """Start brokers in memory, or in the folder `path`.
+
+        `racks` and `session_timeout_ms` are those of `logkernel.open_cluster`, the others those of `Kafka`, for all
+        brokers. A topic's settings may have `replication.factor`. Raises `ConfigError`, `PluginError`.
+        """
+        self._requests = RequestLog()
+        nodes = range(1, brokers + 1)
+        self.faults = Faults(seed, [row.name for row in registry.ROWS], self._run, nodes)
+        """What goes wrong with clients' requests; those of clients that are made here are spared."""
+        self.clock = LentClock(self._settle, self._wait_for_watermarks)
+        """Its `advance` moves the time of all brokers."""
+        self._life = threading.Lock()
+        """Held while a broker is started or ended."""
+        self._acting: set[threading.Thread] = set()
+        self._watches = {
+            node: BrokerWatch(partial(self._broker, node), self.faults, self._requests, self.clock, self._act)
+            for node in nodes
+        }
+        rows = settings_of({"default.replication.factor": brokers, **(settings or {})}, as_version)
+        self._cluster = Cluster(
+            brokers, path, listen=True, overrides=list(rows.values()), racks=racks,
+            session_timeout_ms=session_timeout_ms, plugins=plugins, environment=self._environment, disk=TestDisk,
+        )  # fmt: skip
+        self._log = ClusterLog(self._cluster, self.clock)
+        try:
+            self.create_topics(topics)
+            self.faults.load(faults)
+        except BaseException:
+            self._cluster.close()
+            raise
+
+    def _environment(self, node: int) -> Environment:
+        return Environment(clock=self.clock, plugins=[WatchPlugin(self._watches[node])])
+
+    def _broker(self, node: int) -> Broker | None:
+        return self._cluster.broker(node)
+
+    def _run(self, work: Callable[[], T]) -> T:
+        """Do `work` on the brokers' thread; on this one when they are gone."""
+        return work() if self._cluster.closed else self._cluster.run(work)
+
+    # ------------------------------------------------------------ life
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all brokers; connections break. A second call does nothing."""
+        for fault in self.faults.active:
+            fault.remove()
+        for thread in list(self._acting):
+            thread.join(ACTS_S)
+        self._cluster.close()
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster inside."""
+        return self._cluster
+
+    @property
+    def log(self) -> ClusterLog:
+        """What is asked of whoever leads."""
+        return self._log
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """ "host:port,…" of the brokers that run, for clients of any kind."""
+        return self._cluster.bootstrap_servers
+
+    @property
+    def requests(self) -> Requests:
+        """What clients asked of all brokers, decoded, the oldest first; the newest 10,000 are kept."""
+        return self._run(lambda: Requests(self._requests))
+
+    def clear_requests(self) -> None:
+        """Forget what clients asked so far."""
+        self._run(self._requests.clear)
+
+    # ------------------------------------------------------------ brokers
+
+    @property
+    def brokers(self) -> dict[int, str]:
+        """Node id → "running", "paused", "stopped" or "killed"."""
+        return self._cluster.brokers
+
+    def kill(self, node: int) -> None:
+        """See `Cluster.kill`."""
+        with self._life:
+            self._cluster.kill(node)
+
+    def stop(self, node: int) -> None:
+        """See `Cluster.stop`."""
+        with self._life:
+            self._cluster.stop(node)
+
+    def start(self, node: int) -> None:
+        """See `Cluster.start`."""
+        with self._life:
+            self._cluster.start(node)
+
+    def pause(self, node: int) -> None:
+        """See `Cluster.pause`."""
+        self._cluster.pause(node)
+
+    def resume(self, node: int) -> None:
+        """See `Cluster.resume`."""
+        self._cluster.resume(node)
+
+    def cut(self, one: Collection[int], other: Collection[int], *, both_ways: bool = True) -> None:
+        """See `Cluster.cut`."""
+        self._cluster.cut(one, other, both_ways=both_ways)
+
+    def heal(self) -> None:
+        """See `Cluster.heal`."""
+        self._cluster.heal()
+
+    @contextmanager
+    def full_disk(self, node: int) -> Iterator[None]:
+        """Meanwhile the disk of a broker has no room. Raises `ConfigError` for brokers in a folder."""
+        disk = self._cluster.disk(node)
+        if not isinstance(disk, TestDisk):
+            raise ConfigError("only a broker in memory can be without room; leave out path")
+        disk.is_full = True
+        try:
+            yield
+        finally:
+            disk.is_full = False
+
+    # ------------------------------------------------------------ topics
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        *,
+        config: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Create a topic, and wait until every broker that runs knows its leaders. Keywords are those of
+        `Cluster.create_topic`."""
+        if replication_factor != -1:
+            settings["replication_factor"] = replication_factor
+        super().create_topic(name, partitions, config=config, **settings)
+
+    def controller(self) -> int | None:
+        """See `Cluster.controller`."""
+        return self._cluster.controller()
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """See `Cluster.leader`."""
+        return self._cluster.leader(topic, partition)
+
+    def isr(self, topic: str, partition: int = 0) -> list[int]:
+        """See `Cluster.isr`."""
+        return self._cluster.isr(topic, partition)
+
+    def replicas(self, topic: str, partition: int = 0) -> list[int]:
+        """See `Cluster.replicas`."""
+        return self._cluster.replicas(topic, partition)
+
+    def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> int:
+        """See `Cluster.move_leader`."""
+        return self._cluster.move_leader(topic, partition, to=to)
+
+    def wait_for_isr(self, topic: str, partition: int, count: int, timeout_ms: int = 30_000) -> None:
+        """See `Cluster.wait_for_isr`."""
+        self._cluster.wait_for_isr(topic, partition, count, timeout_ms)
+
+    def wait_for_leader(
+        self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout_ms: int = 30_000
+    ) -> int:
+        """See `Cluster.wait_for_leader`."""
+        return self._cluster.wait_for_leader(topic, partition, other_than=other_than, timeout_ms=timeout_ms)
+
+    # ------------------------------------------------------------ faults of the cluster
+
+    def _act(self, fault: Fault, node: int, named: Sequence[TopicPartition], go_on: Callable[[], None]) -> None:
+        """See `watch.Act`. What it does takes turns of the brokers' thread, on which it is called."""
+
+        def work() -> None:
+            try:
+                self._carry_out(fault, node, named)
+            except LogkernelError as error:
+                fault.failed = str(error)
+            with suppress(LogkernelError):  # the cluster is closed
+                self._run(go_on)
+            self._acting.discard(threading.current_thread())
+
+        thread = threading.Thread(target=work, name="logkernel-fault", daemon=True)
+        self._acting.add(thread)
+        thread.start()
+
+    def _carry_out(self, fault: Fault, node: int, named: Sequence[TopicPartition]) -> None:
+        if fault.kind == MOVE_LEADER:
+            for name in named:
+                if name.partition >= 0:
+                    self.move_leader(*name, to=fault.to)
+            return
+        self.kill(node)
+        if fault.kind == RESTART:
+            self.start(node)
+
+    # ------------------------------------------------------------ time
+
+    def _wait_for_watermarks(self) -> None:
+        """What is not replicated yet is not dropped by what falls due."""
+
+        def ready() -> bool:
+            led = [replica for broker in self._cluster.running() for replica in broker.replicas.led.values()]
+            return all(replica.leader.high_watermark >= replica.log.end_offset for replica in led)
+
+        if not self._cluster.closed:
+            with suppress(AssertionError):  # cut off, or without room
+                wait_for(lambda: self._run(ready), REPLICATES_S, lambda: "")
+
+    def _settle(self) -> None:
+        """Have everything done that is due by the moved clock. A leader in the midst of writes takes followers for
+        stuck that are behind, so those are waited for."""
+        if self._cluster.closed:
+            return
+        before = self._cluster.in_sync()
+        settle(self._cluster.running, self._run)
+
+        def are_back() -> bool:
+            now, running = self._cluster.in_sync(), {node for node, at in self.brokers.items() if at == "running"}
+            return all(members & running <= now.get(name, members) for name, members in before.items())
+
+        with suppress(AssertionError):  # cut off, or without room
+            wait_for(are_back, REPLICATES_S, lambda: "")
