@@ -80,6 +80,7 @@ class Broker:
         self.context = HandlerContext(
             runtime=runtime, purgatory=self.purgatory, metadata=self.metadata, replicas=self.replicas,
             cluster=self.cluster, logs=logs, moves=self.moves, services=self.services, governance=self.governance,
+            dispatch=self.dispatch, serves=self.serves,
         )  # fmt: skip
         self.router = Router(self.context)
         self._dispatch, self._soon, self._woken = self.router.dispatch, self.turn.soon, self.purgatory.woken
@@ -129,6 +130,10 @@ class Broker:
         self._dispatch(request, context, answer)
         if self._soon or self._woken:
             self.turn.end()
+
+    def dispatch(self, request: Any, context: RequestContext, answer: Answer) -> None:
+        """As of `Router.dispatch`, for the handlers that the router is made of."""
+        self._dispatch(request, context, answer)
 
     def serves(self) -> frozenset[str]:
         return self.router.serves()

@@ -147,6 +147,11 @@ class LogManager:
         """Of every log that is open, as its folder says."""
         return {name: each.topic_id for name, each in self.directories.logs.items()}
 
+    def topic_id_of(self, name: TopicPartition) -> UUID | None:
+        """The topic's id in the folder of an open log; None where there is no such log, or a crash took the id."""
+        found = self.directories.logs.get(name)
+        return None if found is None else found.topic_id
+
     def largest_producer_id(self) -> int:
         """Of those in the logs; -1 where there is none."""
         ids = (entry.producer_id for ledger in self._ledgers.values() for entry in ledger.entries())

@@ -174,7 +174,6 @@ class Router:
 
     def __init__(self, context: HandlerContext) -> None:
         self._context = context
-        context.dispatch, context.serves = self.dispatch, self.serves
         self._handlers: dict[str, Bound] = {}
         self._services: dict[str, ServiceHost] = {}
         self._extensions: dict[str, list[ServiceHost]] = {}

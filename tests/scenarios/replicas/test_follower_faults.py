@@ -154,6 +154,8 @@ def test_a_flush_that_is_owed_since_a_pause_began_is_not_waited_for_without_end(
     two.followed.delay(position, two.clock.now_ms)
     two.followed.configure(evolve(two.followed.settings, flush_messages=1))
     assert two.followed.next_deadline() == two.clock.now_ms + 5
+    assert two.followed.log.recovery_point == 0, "a question begins nothing"
+    two.followed.flush_if_owed()
     assert two.followed.log.recovery_point == 1
     assert two.followed.next_deadline() == two.clock.now_ms + 1000
 
@@ -297,9 +299,12 @@ def test_a_follower_that_owes_a_flush_from_an_earlier_life_flushes_and_fetches(p
     two.order(1, 0)
     assert two.followed.log.unflushed_records == 1
     two.followed.log.failure = OSError(errno.EIO, "Input/output error")
+    two.followed.flush_if_owed()
     assert two.followed.next_fetch(two.clock.now_ms) is None, "its directory failed"
     two.followed.log.failure = None
     assert two.followed.next_fetch(two.clock.now_ms) is None
+    assert two.followed.log.unflushed_records == 1, "a question begins nothing"
+    two.followed.flush_if_owed()
     assert two.followed.log.unflushed_records == 0
     one.produce(b"b", acks=1)
     catch_up(two, one)

@@ -95,12 +95,7 @@ def who_is_behind_joins_the_isr(patch):
 def a_follower_waits_for_a_flush_that_nobody_begins(patch):
     """Seed 0 found it."""
 
-    def next_fetch(self, mono_ms):
-        if not self.in_service or self.log.unflushed_records >= self.settings.flush_messages:
-            return None
-        return self.follower.next_fetch(mono_ms)
-
-    patch.setattr(follower_replica.FollowerReplica, "next_fetch", next_fetch)
+    patch.setattr(follower_replica.FollowerReplica, "flush_if_owed", lambda self: None)
     patch.setattr(follower_replica.FollowerReplica, "next_deadline", lambda self: self.follower.next_deadline())
 
 

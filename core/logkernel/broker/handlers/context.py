@@ -39,7 +39,11 @@ class HandlerContext:
         moves: Moves,
         services: ServiceRegistry,
         governance: Governance,
+        dispatch: Callable[[Any, RequestContext, Answer], None],
+        serves: Callable[[], frozenset[str]],
     ) -> None:
+        """`dispatch` has a request answered within this turn; `serves` names the requests that are answered here. Both
+        lead to the router, which is made of this context."""
         self.runtime = runtime
         self.purgatory = purgatory
         self.metadata = metadata
@@ -50,10 +54,8 @@ class HandlerContext:
         self.services = services
         self.governance = governance
         self.commit = governance.commit
-        self.dispatch: Callable[[Any, RequestContext, Answer], None]
-        """Have a request answered within this turn; the router's."""
-        self.serves: Callable[[], frozenset[str]]
-        """Names of the requests that are answered here; the router's."""
+        self._dispatch = dispatch
+        self._serves = serves
         get = runtime.config.get
         self.fetch_max_bytes = int(get("fetch.max.bytes"))
         slots = int(get("max.incremental.fetch.session.cache.slots"))
@@ -64,7 +66,7 @@ class HandlerContext:
         """Transactional writes that wait for their coordinator; made when the first one comes."""
         from logkernel.broker.verifications import Verifications
 
-        return Verifications(self.runtime, self.replicas, self.serves, self.dispatch)
+        return Verifications(self.runtime, self.replicas, self._serves, self._dispatch)
 
 
 Handler = Callable[[HandlerContext, Any, RequestContext, Answer], None]

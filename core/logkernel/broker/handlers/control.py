@@ -107,8 +107,8 @@ def _is_alive(ctx: HandlerContext, received: ReceivedMetadata, name: TopicPartit
     """Whether what lies here is of a topic that exists. The order to delete it was meant for an earlier topic of that
     name then, and outlived its connection: the order has no id, and a controller says first that a topic is deleted, by
     UpdateMetadata, or by LeaderAndIsr for a later one, which is answered INCONSISTENT_TOPIC_ID."""
-    found = ctx.logs.directories.logs.get(name)
-    return found is not None and found.topic_id is not None and received.is_alive(name.topic, found.topic_id)
+    topic_id = ctx.logs.topic_id_of(name)
+    return topic_id is not None and received.is_alive(name.topic, topic_id)
 
 
 def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> ReceivedMetadata:

@@ -40,6 +40,10 @@ class FetchingReplica(Protocol):
     start_moved: bool
     """Whether the log start moved; set to False when it is stored."""
 
+    def flush_if_owed(self) -> None:
+        """Begin the flush that the next fetch waits for, where there is one."""
+        ...
+
     def next_fetch(self, mono_ms: int) -> FetchPosition | None:
         """What to ask for, None while it pauses."""
         ...
@@ -141,6 +145,7 @@ class _BrokerFetcher:
         self._machine.forget(name)
 
     def _position(self, replica: FetchingReplica) -> FetchPosition | None:
+        replica.flush_if_owed()
         position = replica.next_fetch(self._owner.runtime.clock.mono_ms())
         if position is None:
             self._paused[replica.name] = replica
@@ -184,7 +189,9 @@ class _BrokerFetcher:
         self._wait(mono_ms)
 
     def _wait(self, mono_ms: int) -> None:
-        """Come again when the first pause ends."""
+        """Come again when the first pause ends. A pause may wait for a flush that nothing else begins."""
+        for replica in list(self._paused.values()):  # a failed disk takes its replicas out
+            replica.flush_if_owed()
         ends = [due for each in self._paused.values() if (due := each.next_deadline()) is not None and due > mono_ms]
         back_off = self._machine.next_deadline()
         if back_off is not None:

@@ -102,23 +102,26 @@ class FollowerReplica(Replica):
         """Where to fetch from; None while there is nothing to ask for.
 
         A fetch says that all below its offset is held here. So where `flush.messages` promises that to be durable,
-        there is none until a flush has ended. It begins here where nothing is appended that could begin it: an earlier
-        life of this broker may have left the records, or this replica led when they came.
+        there is none until a flush has ended.
         """
-        if not self.in_service or self.log.failure is not None:
-            return None
-        if self._owes_flush():
-            self.flushing.begin()
+        if not self.in_service or self.log.failure is not None or self._owes_flush():
             return None
         return self.follower.next_fetch(mono_ms)
 
     def next_deadline(self) -> int | None:
-        """Monotonic ms at which `next_fetch` may give something again; None where it does not pause. A flush that is
-        owed since the pause began, as by another setting, begins here: it would be waited for without end."""
+        """Monotonic ms at which `next_fetch` may give something again; None where it does not pause."""
         if self._owes_flush():
-            self.flushing.begin()
             return self._runtime.clock.mono_ms() + FLUSH_LOOK_MS
         return self.follower.next_deadline()
+
+    def flush_if_owed(self) -> None:
+        """Begin the flush without which there is no next fetch; call it before asking for one.
+
+        Mostly an append began it. Not where the records are from an earlier life of this broker, or from when this
+        replica led, or where `flush.messages` was lowered since.
+        """
+        if self.in_service and self.log.failure is None and self._owes_flush():
+            self.flushing.begin()
 
     def _owes_flush(self) -> bool:
         return self.log.unflushed_records >= self.settings.flush_messages
