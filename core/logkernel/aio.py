@@ -17,63 +17,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel import embed
-from logkernel.client.factory import ClientFactory
+from logkernel.client.aio_twin import AsyncTwin
 from logkernel.vocabulary import Record, RecordMetadata
 
 if TYPE_CHECKING:
-    from logkernel.client.admin.aio_client import AsyncAdmin
-    from logkernel.client.consumer.aio_consumer import AsyncConsumer
-    from logkernel.client.producer.aio_producer import AsyncProducer
     from logkernel.cluster.aio_cluster import AsyncCluster
     from logkernel.remote import RemoteLog
 
 T = TypeVar("T")
 
 
-class AsyncLog:
-    """An `EmbeddedLog` for asyncio: the same methods, awaited. Use it with `async with`, or call `close`."""
+class AsyncLog(AsyncTwin):
+    """An `EmbeddedLog` for asyncio: the same methods, awaited. Use it with `async with`, or call `close`.
+
+    Its clients step the kernel in a worker thread.
+    """
 
     def __init__(self, log: embed.EmbeddedLog) -> None:
+        super().__init__(log.kernel)
         self._log = log
-        self._turn = asyncio.Lock()
-        self._factory = ClientFactory(log.kernel)
-
-    async def __aenter__(self) -> AsyncLog:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
 
     async def _call(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         self._log.check_open()  # the child of a fork has none of the threads
-        async with self._turn:
-            return await asyncio.to_thread(work, *args, **kwargs)
+        return await super()._call(work, *args, **kwargs)
 
     async def close(self) -> None:
         """Stop listening, flush and close; a second call does nothing."""
-        if self._log.closed:
-            return
-        for client in self._factory.let_go():
-            await client.close()
-        await self._call(self._log.close)
-
-    def producer(self, **settings: Any) -> AsyncProducer:
-        """Return a producer to this log; it steps the kernel in a worker thread. Raises `ConfigError`."""
-        from logkernel.client.producer.aio_producer import AsyncProducer
-
-        return self._factory.producer(AsyncProducer, self._driver, settings)
-
-    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
-        """Return a consumer of this log; it steps the kernel in a worker thread. Raises `ConfigError`."""
-        from logkernel.client.consumer.aio_consumer import AsyncConsumer
-
-        return self._factory.consumer(AsyncConsumer, self._driver, topics, group, settings)
-
-    def admin(self, **settings: Any) -> AsyncAdmin:
-        """Return an admin client of this log; it steps the kernel in a worker thread. Raises `ConfigError`."""
-        from logkernel.client.admin.aio_client import AsyncAdmin
-
-        return self._factory.admin(AsyncAdmin, self._driver, settings)
+        if not self._log.closed:
+            await self._close_with(self._log.close)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
         self._log.check_open()
@@ -154,47 +125,16 @@ async def open(path: str | Path | None = None, **settings: Any) -> AsyncLog:
     return AsyncLog(await asyncio.to_thread(embed.open, path, **settings))
 
 
-class AsyncRemoteLog:
+class AsyncRemoteLog(AsyncTwin):
     """A `RemoteLog` for asyncio: the same methods, awaited. Use it with `async with`, or call `close`."""
 
     def __init__(self, remote: RemoteLog, servers: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(remote.kernel, {"bootstrap_servers": servers, **settings})
         self._remote = remote
-        self._turn = asyncio.Lock()
-        self._factory = ClientFactory(remote.kernel, {"bootstrap_servers": servers, **settings})
-
-    async def __aenter__(self) -> AsyncRemoteLog:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close every client made from this log, and the connection."""
-        for client in self._factory.let_go():
-            await client.close()
-        await self._call(self._remote.close)
-
-    async def _call(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        async with self._turn:
-            return await asyncio.to_thread(work, *args, **kwargs)
-
-    def producer(self, **settings: Any) -> AsyncProducer:
-        """Return a producer on the running loop. Keywords are Kafka's settings, `_` for `.`. Raises `ConfigError`."""
-        from logkernel.client.producer.aio_producer import AsyncProducer
-
-        return self._factory.producer(AsyncProducer, self._driver, settings)
-
-    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
-        """Return a consumer on the running loop. Keywords are Kafka's settings, `_` for `.`. Raises `ConfigError`."""
-        from logkernel.client.consumer.aio_consumer import AsyncConsumer
-
-        return self._factory.consumer(AsyncConsumer, self._driver, topics, group, settings)
-
-    def admin(self, **settings: Any) -> AsyncAdmin:
-        """Return an admin client on the running loop. Keywords: Kafka's settings, `_` for `.`. Raises `ConfigError`."""
-        from logkernel.client.admin.aio_client import AsyncAdmin
-
-        return self._factory.admin(AsyncAdmin, self._driver, settings)
+        await self._close_with(self._remote.close)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
         from logkernel.client.drivers.loop_driver import LoopDriver

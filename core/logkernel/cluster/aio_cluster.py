@@ -6,45 +6,30 @@ Calls that wait run in a worker thread, one at a time; the brokers run in the cl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from logkernel.client.factory import ClientFactory
+from logkernel.client.aio_twin import AsyncTwin
 from logkernel.cluster import cluster as blocking
 
-if TYPE_CHECKING:
-    from logkernel.client.admin.aio_client import AsyncAdmin
-    from logkernel.client.consumer.aio_consumer import AsyncConsumer
-    from logkernel.client.producer.aio_producer import AsyncProducer
 
-T = TypeVar("T")
-
-
-class AsyncCluster:
-    """A `Cluster` whose methods are awaited; they do what its methods do."""
+class AsyncCluster(AsyncTwin):
+    """A `Cluster` whose methods are awaited; they do what its methods do. Its clients use no sockets."""
 
     def __init__(self, cluster: blocking.Cluster) -> None:
+        super().__init__(cluster.kernel)
         self._cluster = cluster
-        self._turn = asyncio.Lock()
-        self._factory = ClientFactory(cluster.kernel)
-
-    async def __aenter__(self) -> AsyncCluster:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
-
-    async def _call(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        async with self._turn:
-            return await asyncio.to_thread(work, *args, **kwargs)
 
     async def close(self) -> None:
         """Stop every broker cleanly; may be called twice."""
         if not self._cluster.closed:
-            for client in self._factory.let_go():
-                await client.close()
-            await self._call(self._cluster.close)
+            await self._close_with(self._cluster.close)
+
+    def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
+        from logkernel.client.drivers.loop_driver import AsyncEmbeddedDriver
+
+        return AsyncEmbeddedDriver(machine, values, self._cluster.host, asyncio.to_thread)
 
     # ------------------------------------------------------------ brokers
 
@@ -116,31 +101,6 @@ class AsyncCluster:
         self, topic: str, partition: int = 0, *, to: int | None = None, timeout_ms: int = 30_000
     ) -> int:
         return await self._call(self._cluster.move_leader, topic, partition, to=to, timeout_ms=timeout_ms)
-
-    # ------------------------------------------------------------ clients
-
-    def producer(self, **settings: Any) -> AsyncProducer:
-        """A producer into this cluster, without sockets. Keywords are Kafka's settings with `_` for `.`."""
-        from logkernel.client.producer.aio_producer import AsyncProducer
-
-        return self._factory.producer(AsyncProducer, self._driver, settings)
-
-    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
-        """A consumer of this cluster, without sockets. Keywords are Kafka's settings with `_` for `.`."""
-        from logkernel.client.consumer.aio_consumer import AsyncConsumer
-
-        return self._factory.consumer(AsyncConsumer, self._driver, topics, group, settings)
-
-    def admin(self, **settings: Any) -> AsyncAdmin:
-        """An admin client of this cluster, without sockets. Keywords are Kafka's settings with `_` for `.`."""
-        from logkernel.client.admin.aio_client import AsyncAdmin
-
-        return self._factory.admin(AsyncAdmin, self._driver, settings)
-
-    def _driver(self, machine: Any, values: Any) -> Any:
-        from logkernel.client.drivers.loop_driver import AsyncEmbeddedDriver
-
-        return AsyncEmbeddedDriver(machine, values, self._cluster.host, asyncio.to_thread)
 
 
 async def open_cluster(brokers: int = 3, path: str | Path | None = None, **given: Any) -> AsyncCluster:

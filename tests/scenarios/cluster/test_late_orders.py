@@ -18,6 +18,7 @@ from logkernel.controller.image import BrokerRegistration, ClusterImage, Partiti
 from logkernel.controller.orders import Orders
 from logkernel.errors import FencedLeaderEpoch, InconsistentTopicId, NetworkException, UnknownTopicId
 from logkernel.kernel import Kernel
+from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic
 from logkernel.requests.replication import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -127,6 +128,19 @@ def test_a_broker_that_missed_a_deletion_gives_its_log_up_for_the_later_topic(to
     assert one.topic_id == LATER
     one.tell(LATER)
     assert one.broker.metadata.image.topics["t"].id == LATER
+
+
+def test_a_consumer_that_asks_by_the_later_topics_id_reads_nothing_of_the_earlier(one: Commanded) -> None:
+    """Between UpdateMetadata and LeaderAndIsr of the later topic it was given the earlier one's records."""
+    assert one.lead(EARLIER) == 0
+    one.tell(EARLIER)
+    one.tell(LATER)
+    assert one.topic_id == EARLIER
+    request = FetchRequest(topics=[FetchTopic(topic_id=LATER, partitions=[FetchPartition(0)])], max_wait_ms=0)
+    answers: list[Any] = []
+    one.broker.submit(request, RequestContext(capabilities=frozenset({"topic_ids"})), answers.append)
+    (row,) = answers[0].responses[0].partitions
+    assert row.error_code == UnknownTopicId.code
 
 
 def test_a_late_order_to_lead_makes_no_log_of_a_topic_that_was_deleted(one: Commanded) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row, replica_of
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.fetch_response import response_of
+from logkernel.broker.handlers.led_replica import led_replica
 from logkernel.broker.handlers.replica_fetch import fetch_as_replica
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
@@ -14,7 +15,6 @@ from logkernel.errors import (
     KafkaError,
     KafkaStorageError,
     UnknownLeaderEpoch,
-    UnknownTopicId,
     UnsupportedCompressionType,
 )
 from logkernel.requests.data import (
@@ -23,7 +23,7 @@ from logkernel.requests.data import (
     FetchResponse,
     PartitionData,
 )
-from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartition
+from logkernel.vocabulary import READ_COMMITTED, FileSlice
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.fetch_filters import TopicFilters
@@ -155,19 +155,8 @@ class _Fetch:
     # ------------------------------------------------------------ read and answer
 
     def _find(self, partition: CachedPartition) -> LeaderReplica:
-        """Return the replica to read. Raises the error for the client if there is none."""
-        name, topic_id = partition.name, partition.key[1]
-        if name is None:
-            found = self._ctx.cluster.topic_name(topic_id)
-            if found is None:
-                raise UnknownTopicId(f"no topic has id {topic_id}")
-            name = partition.name = TopicPartition(found, partition.key[2])
-        replica = self._ctx.replicas.led.get(name)
-        if replica is None or (topic_id is not NO_ID and replica.topic_id != topic_id):
-            if topic_id is not NO_ID and self._ctx.cluster.topic_name(topic_id) != name.topic:
-                partition.name = None
-                raise UnknownTopicId(f"no topic has id {topic_id}")
-            replica = self._ctx.replicas.get(name)
+        """Return the replica to read. Raises as `led_replica`."""
+        replica = led_replica(self._ctx, partition)
         if partition.news is not replica.news:
             partition.follow(replica.news)
         return replica

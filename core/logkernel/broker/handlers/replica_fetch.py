@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING
 from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row, replica_of
 from logkernel.broker.handlers.context import HandlerContext
 from logkernel.broker.handlers.fetch_response import response_of
+from logkernel.broker.handlers.led_replica import led_replica
 from logkernel.contracts import Answer, RequestContext
-from logkernel.errors import ClusterAuthorizationFailed, KafkaError, KafkaStorageError, UnknownTopicId
+from logkernel.errors import ClusterAuthorizationFailed, KafkaError, KafkaStorageError
 from logkernel.partition.follower import FetchPosition
 from logkernel.partition.replica_fetch import Verdict, judge_fetch
 from logkernel.requests.data import EpochEndOffset, FetchRequest, FetchResponse, PartitionData
-from logkernel.vocabulary import NO_ID, FileSlice, TopicPartition
+from logkernel.vocabulary import FileSlice
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.leader_replica import LeaderReplica
@@ -99,17 +100,8 @@ class _ReplicaFetch:
     # ------------------------------------------------------------ read and answer
 
     def _find(self, partition: CachedPartition) -> LeaderReplica:
-        """Return the replica to read. Raises the error for the follower if there is none."""
-        name, topic_id = partition.name, partition.key[1]
-        if name is None:
-            found = self._ctx.cluster.topic_name(topic_id)
-            if found is None:
-                raise UnknownTopicId(f"no topic has id {topic_id}")
-            name = partition.name = TopicPartition(found, partition.key[2])
-        replica = self._ctx.replicas.get(name)
-        if topic_id is not NO_ID and topic_id != NO_ID and replica.topic_id != topic_id:
-            partition.name = None
-            raise UnknownTopicId(f"no topic has id {topic_id}")
+        """Return the replica to read. Raises as `led_replica`."""
+        replica = led_replica(self._ctx, partition)
         news = replica.news if replica.end_news is None else replica.end_news
         if partition.news is not news:
             partition.follow(news)
@@ -155,14 +147,16 @@ class _ReplicaFetch:
     def _respond(self, rows: list[Row]) -> None:
         """Answer, last of all: an answer may lead to the follower's next fetch before it returns."""
         response = response_of(self._fetch, rows)
-        self._settle(rows)
+        self._keep_pending(rows)
         if self._number:
             self._ctx.purgatory.drop(self._number)
         self._answer(response)
 
-    def _settle(self, rows: list[Row]) -> None:
-        """A session goes by the watermark, a follower by the log end: it must not come back to what it holds whole, nor
-        sleep over what a limit hid."""
+    def _keep_pending(self, rows: list[Row]) -> None:
+        """Say which partitions of the session the next fetch must read again.
+
+        The session itself judges by the watermark: a consumer is caught up there. A follower is caught up at the log
+        end. So what it holds up to there waits for news, and what a limit left out of this answer is read again."""
         session = self._fetch.session
         if session is None:
             return
