@@ -38,6 +38,7 @@ COMMANDS: Final[Table] = {
         "logkernel.cli.repair:repair",
         "Recover a data directory that no broker uses; show the plan and ask first.",
     ),
+    "plugin": ("logkernel.cli.app:plugin", "List, describe, check or begin plugins."),
     "simulate": ("logkernel.cli.simulate:simulate", "Simulate clusters under faults, from seeds; replay a seed."),
     "test-server": ("logkernel.cli.test_server:test_server", "Run a broker for tests, with a control port over HTTP."),
     "history": ("logkernel.cli.app:history", "Judge what clients recorded of a cluster."),
@@ -103,6 +104,12 @@ CLUSTER_COMMANDS: Final[Table] = {
     "users": ("logkernel.cli.access:users", "List, set or delete SCRAM users."),
 }
 
+PLUGIN_COMMANDS: Final[Table] = {
+    "list": ("logkernel.cli.plugins:list_", "List what the installed plugins provide."),
+    "info": ("logkernel.cli.plugins:info", "Describe a plugin: its origin, names, settings and hooks."),
+    "check": ("logkernel.cli.plugin_check:check", "Check that a plugin keeps its contract."),
+    "new": ("logkernel.cli.plugin_new:new", "Write the project of a new plugin, with its tests."),
+}
 HISTORY_COMMANDS: Final[Table] = {
     "check": ("logkernel.cli.history:check", "Check a history for lost, doubled and reordered records."),
 }
@@ -192,6 +199,11 @@ def pipeline() -> None:
 @click.group(cls=LazyGroup, table=PERF_COMMANDS)
 def perf() -> None:
     """Measure a logkernel or Apache Kafka cluster, or a log in this process."""
+
+
+@click.group(cls=LazyGroup, table=PLUGIN_COMMANDS)
+def plugin() -> None:
+    """Inspect, check and begin plugins."""
 
 
 @click.group(cls=LazyGroup, table=HISTORY_COMMANDS)

@@ -49,7 +49,7 @@ def for_all(count: int, /, **strategies: SearchStrategy[Any]) -> Callable[[Calla
             holds.__name__ = test.__name__
             chosen = settings(
                 max_examples=max(1, round(count * self.effort)),
-                phases=QUICK if self.quick else list(Phase),
+                phases=QUICK if self.quick else [*QUICK, Phase.reuse, Phase.shrink],
                 derandomize=self.quick,
                 deadline=None,
                 report_multiple_bugs=False,

@@ -1,0 +1,235 @@
+"""`logkernel plugin list|info|check|new`; and the project of each kind's template, installed and tested."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logkernel.cli import main
+from logkernel.cli.plugin_new import USES, files, kinds
+
+BROKEN = """\
+from logkernel import hookimpl
+
+
+class First:
+    def partition(self, key, value, partitions, available):
+        return available[0]
+
+    def on_batch_full(self, partition):
+        pass
+
+
+@hookimpl
+def logkernel_partitioner(name):
+    return First() if name == "first" else None
+
+
+@hookimpl
+def logkernel_names():
+    return [("partitioner", "first")]
+"""
+CONFTEST = """\
+from logkernel.testing.contracts import Kit
+
+Kit.effort = 0.1
+"""
+"""Few examples: what is tested is that the projects work."""
+
+
+def site_of(folder: Path, project: Path) -> None:
+    """Install a project into a folder for PYTHONPATH, as pip would: its modules, and what it says of itself."""
+    said = tomllib.loads((project / "pyproject.toml").read_text())
+    name, version = said["project"]["name"], said["project"]["version"]
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    points = said["project"]["entry-points"]["logkernel"]
+    (info / "entry_points.txt").write_text("[logkernel]\n" + "".join(f"{a} = {b}\n" for a, b in points.items()))
+    for module in said["tool"]["setuptools"]["py-modules"]:
+        (folder / f"{module}.py").write_text((project / f"{module}.py").read_text())
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    assert main(["plugin", *words, "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.fixture
+def vip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A partitioner from the template, installed."""
+    assert main(["plugin", "new", "partitioner", str(tmp_path / "acme-vip"), "--name", "vip"]) == 0
+    site_of(tmp_path / "site", tmp_path / "acme-vip")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.delitem(sys.modules, "acme_vip", raising=False)
+    capsys.readouterr()
+    return tmp_path
+
+
+def test_plugins_are_listed_with_where_they_come_from(vip: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = said(capsys, "list")
+    assert {"kind": "election", "name": "clean", "plugin": "election-clean", "distribution": "logkernel",
+            "version": "0.1.0", "origin": "built-in", "state": "loaded"} in rows  # fmt: skip
+    (mine,) = said(capsys, "list", "partitioner")[-1:]
+    assert (mine["name"], mine["distribution"], mine["version"], mine["origin"]) == (
+        "vip",
+        "acme-vip",
+        "0.1.0",
+        "outside",
+    )
+    assert main(["plugin", "list", "cleanup-policy"]) == 0
+    assert capsys.readouterr().out.split()[7:10] == ["cleanup", "policy", "compact"]
+
+
+def test_a_file_says_what_is_allowed(vip: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = vip / "logkernel.yaml"
+    config.write_text("plugins: {allow: [], block: [election-unclean]}\n")
+    states = {row["plugin"]: row["state"] for row in said(capsys, "list", "--config", str(config))}
+    assert (states["acme-vip"], states["election-unclean"], states["election-clean"]) == (
+        "not allowed", "blocked", "loaded",
+    )  # fmt: skip
+
+
+def test_a_plugin_that_cannot_be_loaded_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    info = tmp_path / "acme_broken-1.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[logkernel]\nacme-broken = acme_is_not_here\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (row,) = [row for row in said(capsys, "list") if row["plugin"] == "acme-broken"]
+    assert row["state"].startswith("cannot be loaded: ModuleNotFoundError")
+
+
+def test_topics_that_choose_a_plugin_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    import logkernel
+
+    with logkernel.open() as log:
+        log.create_topic("orders", config={"partitioner": "keyed", "cleanup.policy": "compact,delete"})
+        rows = said(capsys, "list", "-b", log.listen())
+    topics = {(row["kind"], row["name"]): row["topics"] for row in rows}
+    assert topics["partitioner", "keyed"] == topics["cleanup policy", "compact"] == ["orders"]
+    assert topics["partitioner", "round_robin"] == []
+
+
+def test_a_plugin_is_described(vip: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = said(capsys, "info", "partitioner/vip")
+    assert row["module"] == "acme_vip"
+    assert row["provides"] == [
+        {"kind": "partitioner", "name": "vip", "origin": "outside", "hook": "logkernel_partitioner"}
+    ]
+    assert [(one["name"], one["default"], one["type"]) for one in row["settings"]] == [
+        ("acme-vip.prefix.length", "4", "int")
+    ]
+    assert main(["plugin", "info", "acme-vip"]) == 0
+    assert "owns the topic setting acme-vip.prefix.length=4" in capsys.readouterr().out
+    assert main(["plugin", "info", "acme-vipp"]) == 2
+    assert "did you mean 'acme-vip'?" in capsys.readouterr().err
+
+
+def test_a_built_in_that_is_replaced_says_by_whom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tmp_path / "acme-quick"
+    assert main(["plugin", "new", "codec", str(project)]) == 0
+    site_of(tmp_path / "site", project)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    capsys.readouterr()
+    origins = {row["plugin"]: row["origin"] for row in said(capsys, "list", "codec") if row["name"] == "gzip"}
+    assert origins == {"acme-quick": "outside", "codec-gzip": "built-in, replaced by acme-quick"}
+
+
+def test_a_broken_promise_is_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "acme_first.py").write_text(BROKEN)
+    monkeypatch.chdir(tmp_path)
+    assert main(["plugin", "check", "acme_first"]) == 1
+    out = capsys.readouterr().out
+    assert "BROKEN  partitioner first: it answers also while no partition has a leader" in out
+    assert "IndexError: list index out of range; " in out
+    assert "available" not in out, "only what broke the promise is told"
+    assert "steps=[" in out
+    assert "ok      partitioner first: the seed is its only randomness" in out
+    assert not (tmp_path / ".hypothesis").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("partitioner", "keyyed"), "did you mean 'keyed'?"),
+        (("partitoner", "keyed"), "did you mean 'partitioner'?"),
+        (("connector", "spark"), "its kind has no contract kit"),
+        (("acme_nowhere",), "acme_nowhere: cannot be imported"),
+        (("json",), "json provides nothing"),
+    ],
+)
+def test_a_check_of_nothing_is_refused(
+    words: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plugin", "check", *words]) == 2
+    assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("partitoner", "a"), "did you mean 'partitioner'?"),
+        (("wheel", "a"), "use one of assignor"),
+        (("partitioner", "9"), "no name of a distribution"),
+        (("partitioner", "a", "--name", "a'b"), "use letters"),
+        (("codec", "a", "--name", "brotli"), "leave --name out"),
+        (("partitioner", "full"), "is not empty"),
+    ],
+)
+def test_a_project_is_not_written_where_it_cannot_be(
+    words: tuple[str, ...],
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    assert main(["plugin", "new", *words]) == 2
+    assert problem in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
+
+
+def test_every_kind_of_projects_says_how_it_is_chosen() -> None:
+    assert set(kinds()) == set(USES)
+
+
+def test_the_project_of_each_kind_passes_its_tests(tmp_path: Path) -> None:
+    """All are installed together, as a stranger's would be."""
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "conftest.py").write_text(CONFTEST)
+    (tests / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    for kind in kinds():
+        project = tmp_path / f"acme-{kind.replace(' ', '-')}"
+        assert main(["plugin", "new", kind, str(project)]) == 0
+        assert set(files(kind, project.name, "x")) == {path.name for path in project.iterdir()}
+        site_of(tmp_path / "site", project)
+        for test in project.glob("test_*.py"):
+            (tests / test.name).write_text(test.read_text())
+    inherited = os.environ.get("PYTHONPATH")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(tests / "pytest.ini"), str(tests)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path / "site"), inherited])),
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path / "hypothesis"),
+        },
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(kinds())} passed" not in done.stdout, "each has several tests"
