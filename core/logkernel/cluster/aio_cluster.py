@@ -12,6 +12,7 @@ from typing import Any
 
 from logkernel.client.aio_twin import AsyncTwin
 from logkernel.cluster import cluster as blocking
+from logkernel.cluster.snapshot import ClusterSnapshot
 
 
 class AsyncCluster(AsyncTwin):
@@ -63,6 +64,12 @@ class AsyncCluster(AsyncTwin):
 
     async def heal(self) -> None:
         await self._call(self._cluster.heal)
+
+    async def save(self) -> ClusterSnapshot:
+        return await self._call(self._cluster.save)
+
+    async def restore(self, snapshot: ClusterSnapshot, timeout_ms: int = 30_000) -> None:
+        await self._call(self._cluster.restore, snapshot, timeout_ms)
 
     # ------------------------------------------------------------ topics
 

@@ -28,6 +28,7 @@ from logkernel.cluster.folder import broker_folder, open_store
 from logkernel.cluster.gate import Gate
 from logkernel.cluster.managed_broker import Environment, ManagedBroker
 from logkernel.cluster.network import ProcessNetwork
+from logkernel.cluster.snapshot import ClusterSnapshot
 from logkernel.cluster.store import SharedStore
 from logkernel.config.listeners import address
 from logkernel.config.sources import RawSetting, from_keywords
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
     from logkernel.client.consumer.consumer import Consumer
     from logkernel.client.producer.producer import Producer
+    from logkernel.contracts import MetadataChange
     from logkernel.controller.image import ClusterImage, Partition
     from logkernel.storage.memory_disk import MemoryDisk
 
@@ -100,7 +102,7 @@ class Cluster:
             self._factory = ClientFactory(self.kernel)
             shutdown.made(self)
             shutdown.listens(self, lambda timeout_s: self.close())
-            self._await(self._start_all())
+            self._await(self._start(self._managed))
         except BaseException:
             self.close()
             raise
@@ -109,9 +111,9 @@ class Cluster:
         found = environment(node)
         return found._replace(plugins=[*self._plugins, *found.plugins])
 
-    async def _start_all(self) -> None:
-        for managed in self._managed.values():
-            await managed.start()
+    async def _start(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            await self._managed[node].start()
         deadline_s = time.monotonic() + 30
         while not self._is_formed():
             if time.monotonic() > deadline_s:
@@ -257,6 +259,69 @@ class Cluster:
                     managed.resume()
 
         self.run(heal)
+
+    # ------------------------------------------------------------ snapshots
+
+    def save(self) -> ClusterSnapshot:
+        """Save what the brokers have at this moment: files, metadata, who runs and who leads. They go on undisturbed.
+
+        Raises `ConfigError` for a cluster in a folder, and `LogkernelError` while a broker is paused.
+        """
+        self._check_in_memory("saved")
+
+        def saved() -> ClusterSnapshot:
+            paused = [node for node, state in self.brokers.items() if state == "paused"]
+            if paused:
+                raise LogkernelError(f"broker {paused[0]} is paused; resume it, then save")
+            files = {node: disk.snapshot() for node, disk in self._disks.items()}
+            epochs = {node: epoch for node, (_, epoch, _) in self._store.brokers.items()}
+            return ClusterSnapshot(files, tuple(self._store.keeper.changes()), epochs)
+
+        return self.run(saved)
+
+    def restore(self, snapshot: ClusterSnapshot, timeout_ms: int = 30_000) -> None:
+        """Have all that was saved, and nothing that came later; the same snapshot any number of times.
+
+        All brokers are killed, and those that ran then are started, on their ports: connections break, and clients that
+        were made here are to be made anew. Cuts are healed. Returns when partitions are led by whom they were, and
+        replicated. Raises `ConfigError` for a cluster in a folder, `RequestTimedOut`.
+        """
+        self._check_in_memory("restored")
+        self._await(self._restored(snapshot))
+        self._wait_for(self.is_replicated, timeout_ms, "not all is led and replicated")
+
+    def _check_in_memory(self, what: str) -> None:
+        if not self._disks:
+            raise ConfigError(f"only a cluster in memory can be {what}; leave out path")
+
+    async def _restored(self, snapshot: ClusterSnapshot) -> None:
+        self._network.heal()
+        for managed in self._managed.values():
+            await managed.kill()
+        for node, files in snapshot.files.items():
+            self._disks[node].restore(files)
+        self._store.close()
+        self._store = _memory_store(snapshot.metadata, snapshot.epochs)
+        for managed in self._managed.values():
+            managed.store = self._store
+        await self._start(snapshot.epochs)
+
+    def is_replicated(self) -> bool:
+        """Whether each partition is led that can be, and all that is written is committed. Call it by `run`."""
+        image, states = self._controller(), self.brokers
+        if image is None:
+            return False
+        names = [
+            (name, index)
+            for name, topic in image.topics.items()
+            for index, row in enumerate(topic.partitions)
+            if row.leader >= 0 and states.get(row.leader) == "running"
+        ]
+        return all(self.leading_broker(*name) is not None for name in names) and all(
+            replica.leader.high_watermark >= replica.log.end_offset
+            for broker in self.running()
+            for replica in broker.replicas.led.values()
+        )
 
     # ------------------------------------------------------------ topics
 
@@ -540,8 +605,13 @@ def _open_store(
         return open_store(path), {}
     from logkernel.storage.memory_disk import MemoryDisk
 
-    store = SharedStore(Kernel().coordination("memory", _no_log))
-    return store, {node: (disk or MemoryDisk)() for node in range(1, brokers + 1)}
+    return _memory_store(), {node: (disk or MemoryDisk)() for node in range(1, brokers + 1)}
+
+
+def _memory_store(metadata: Sequence[MetadataChange] = (), resumed: Mapping[int, int] | None = None) -> SharedStore:
+    keeper = Kernel().coordination("memory", _no_log)
+    keeper.commit(metadata)
+    return SharedStore(keeper, resumed)
 
 
 def _no_log() -> Any:

@@ -78,7 +78,8 @@ class ManagedBroker:
         self.broker: Broker | None = None
         """Also while it starts, when clients may find it already."""
         self.server: Server | None = None
-        self._store = store
+        self.store = store
+        """To be replaced only while the broker does not run, as is `disk`."""
         self._network = network
         self._overrides = [*overrides, f"node.id={node_id}"]
         self._size = size
@@ -126,7 +127,7 @@ class ManagedBroker:
         server.join()
 
     def _new_session(self) -> StoreSession:
-        self._session = self._store.session()
+        self._session = self.store.session()
         return self._session
 
     async def stop(self) -> None:

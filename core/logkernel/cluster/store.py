@@ -38,8 +38,11 @@ Notification = Callable[[SessionEvents], None]
 class SharedStore:
     """See the module. Sessions and their brokers run on one thread, or take turns."""
 
-    def __init__(self, keeper: Coordination) -> None:
+    def __init__(self, keeper: Coordination, resumed: Mapping[int, int] | None = None) -> None:
+        """`resumed` is node id → broker epoch of brokers that go on where a snapshot found them: each is announced in
+        that epoch, so it does not count as started again, and no controller is elected before all of them are."""
         self.keeper = keeper
+        self._resumed = dict(resumed or {})
         self.sessions: list[StoreSession] = []
         """The sessions that have not ended."""
         self.controller: StoreSession | None = None
@@ -87,7 +90,7 @@ class SharedStore:
             session.queue(notification)
 
     def elect(self, session: StoreSession, node_id: int) -> int | None:
-        if self.controller is not None:
+        if self.controller is not None or self._resumed:
             return None
         term = self.term + 1
         self.keeper.commit([MetadataChange(TERM, "", {"term": term})])
@@ -107,12 +110,18 @@ class SharedStore:
             raise DuplicateBrokerRegistration(
                 f"broker {node_id} is already registered by another session; give this broker another node.id"
             )
-        epoch = self._epoch + 1
-        self.keeper.commit([MetadataChange(EPOCH, "", {"epoch": epoch})])
-        self._epoch = epoch
-        self.brokers[node_id] = (session, self._epoch, value)
+        epoch = self._resumed.pop(node_id, None)
+        was_last = epoch is not None and not self._resumed
+        if epoch is None:
+            epoch = self._epoch + 1
+            self.keeper.commit([MetadataChange(EPOCH, "", {"epoch": epoch})])
+            self._epoch = epoch
+        self.brokers[node_id] = (session, epoch, value)
         self.tell_changes([MetadataChange("broker", str(node_id), value)])
-        return self._epoch
+        if was_last:
+            term = self.term
+            self.tell(lambda events: events.on_controller(None, term))
+        return epoch
 
     def replace(self, changes: Sequence[MetadataChange]) -> None:
         own = [MetadataChange(TERM, "", {"term": self.term}), MetadataChange(EPOCH, "", {"epoch": self._epoch})]

@@ -52,7 +52,7 @@ class DiskSnapshot:
 
 def _saved(directory: Folder) -> _SavedDir:
     found: _SavedDir = {}
-    for name, node in directory.names.items():
+    for name, node in list(directory.names.items()):  # a worker's thread may change it meanwhile
         if isinstance(node, Folder):
             found[name] = _saved(node)
             continue

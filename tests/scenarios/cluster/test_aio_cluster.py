@@ -29,3 +29,18 @@ def test_a_leader_dies_and_its_records_live() -> None:
             return found
 
     assert asyncio.run(run()) == [b"before", b"after"]
+
+
+def test_a_leader_moves_and_all_is_as_it_was_saved() -> None:
+    async def run() -> list[object]:
+        async with await aio.open_cluster(brokers=2) as cluster:
+            await cluster.create_topic("orders", assignment={0: [1, 2]})
+            await cluster.wait_for_isr("orders", 0, 2)
+            saved = await cluster.save()
+            moved = await cluster.move_leader("orders")
+            await cluster.create_topic("more", 3)
+            before = await cluster.topics()
+            await cluster.restore(saved)
+            return [moved, before, await cluster.topics(), await cluster.leader("orders")]
+
+    assert asyncio.run(run()) == [2, {"more": 3, "orders": 1}, {"orders": 1}, 1]

@@ -319,7 +319,10 @@ def test_options_reach_the_broker(start: Callable[..., Server], tmp_path: Path) 
     produced(first, "orders", b"kept")
     assert first.call("GET", "/faults")[0]["struck"] == 1
     assert first.call("GET", "/requests?api=Produce")["requests"][0]["version"] <= 9
-    assert "only a broker in memory" in first.answer("PUT", "/snapshots/a")[1]["message"]
+    assert "only a broker in memory" in first.answer("PUT", "/disk", {"full": True})[1]["message"]
+    first.call("PUT", "/snapshots/a")
+    produced(first, "orders", b"later")
+    first.call("POST", "/snapshots/a/restore")
     first.process.terminate()
     ended(first.process)
     again = start("--data", str(data))

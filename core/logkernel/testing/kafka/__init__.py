@@ -3,6 +3,7 @@
 kafka        `Kafka`: a broker of the test's own, its life and its time;  namespace: a part of a shared one
 cluster      `KafkaCluster`: several brokers;  cluster_log: reads and writes where a partition is led
 view         what a test asks of each of the three: topics, records, groups, waits;  aio: the same, awaited
+folder       what is saved of a broker in a folder
 clock, disk  what is lent to the broker: time that the test moves, files that outlive it;  settling: what a jump of
              time makes due
 watched      the transport "tcp" for it;  connection: the machine of each connection, which shows what clients ask;

@@ -17,8 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from logkernel.attrs_lite import frozen
 from logkernel.cluster.cluster import Cluster
 from logkernel.cluster.managed_broker import Environment
+from logkernel.cluster.snapshot import ClusterSnapshot
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.plugins.transport.tcp import registry
 from logkernel.testing.kafka.clock import LentClock
@@ -41,6 +43,14 @@ ACTS_S: Final = 10.0
 """How long `close` waits for what faults do to the cluster."""
 REPLICATES_S: Final = 5.0
 """How long `clock.advance` waits for replicas, before and behind the jump."""
+
+
+@frozen
+class KafkaClusterSnapshot:
+    """What `KafkaCluster.save` saved; for the same `KafkaCluster`."""
+
+    cluster: ClusterSnapshot
+    ahead_ms: int
 
 
 class KafkaCluster(KafkaView):
@@ -194,6 +204,22 @@ class KafkaCluster(KafkaView):
         finally:
             disk.is_full = False
 
+    # ------------------------------------------------------------ snapshots
+
+    def save(self) -> KafkaClusterSnapshot:
+        """Save all that the brokers have, and their time; they go on undisturbed. Raises as `Cluster.save`."""
+        with self._life:
+            return KafkaClusterSnapshot(self._cluster.save(), self.clock.ahead_ms)
+
+    def restore(self, snapshot: KafkaClusterSnapshot) -> None:
+        """Have all that was saved, and nothing that came later. Connections break. Raises as `Cluster.restore`."""
+        with self._life:
+            for node in self.brokers:
+                self._cluster.kill(node)
+            self.clock.go_on_from(snapshot.ahead_ms)
+            self._cluster.restore(snapshot.cluster)
+            self._log.renew()
+
     # ------------------------------------------------------------ topics
 
     def create_topic(
@@ -274,13 +300,9 @@ class KafkaCluster(KafkaView):
     def _wait_for_watermarks(self) -> None:
         """What is not replicated yet is not dropped by what falls due."""
 
-        def ready() -> bool:
-            led = [replica for broker in self._cluster.running() for replica in broker.replicas.led.values()]
-            return all(replica.leader.high_watermark >= replica.log.end_offset for replica in led)
-
         if not self._cluster.closed:
             with suppress(AssertionError):  # cut off, or without room
-                wait_for(lambda: self._run(ready), REPLICATES_S, lambda: "")
+                wait_for(lambda: self._run(self._cluster.is_replicated), REPLICATES_S, lambda: "")
 
     def _settle(self) -> None:
         """Have everything done that is due by the moved clock. A leader in the midst of writes takes followers for

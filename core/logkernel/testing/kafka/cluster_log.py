@@ -44,6 +44,12 @@ class ClusterLog:
     def admin(self, **settings: Any) -> Admin:
         return self._cluster.admin(**settings)
 
+    def renew(self) -> None:
+        """The cluster is not the one that was written to: what was sent last means nothing to it."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.close(0)
+
     # ------------------------------------------------------------ topics
 
     def create_topic(

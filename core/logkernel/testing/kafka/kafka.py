@@ -27,6 +27,7 @@ from logkernel.storage.memory_disk import DiskSnapshot
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.disk import TestDisk
 from logkernel.testing.kafka.faults import Faults
+from logkernel.testing.kafka.folder import FolderSnapshot, restore_folder, save_folder
 from logkernel.testing.kafka.requests import ClientRequest, RequestLog, Requests
 from logkernel.testing.kafka.settling import settle
 from logkernel.testing.kafka.view import KafkaView, Topics
@@ -53,7 +54,7 @@ LISTENER: Final = "PLAINTEXT"
 class KafkaSnapshot:
     """What `Kafka.save` saved; for the same `Kafka`."""
 
-    files: DiskSnapshot
+    files: DiskSnapshot | FolderSnapshot
     metadata: tuple[MetadataChange, ...]
     ahead_ms: int
 
@@ -169,19 +170,31 @@ class Kafka(KafkaView):
 
     def save(self) -> KafkaSnapshot:
         """Save all that the broker has: topics, records, groups, settings, and its time. The broker is restarted: its
-        connections break, as they do with `restore`. Raises `ConfigError` for a broker in a folder."""
-        disk = self._own_disk("saved")
+        connections break, as they do with `restore`.
+
+        In memory this costs little. A folder is copied beside itself, which takes as long as its bytes take, but
+        nothing where the file system clones files (btrfs, XFS). Raises `OSError`.
+        """
         self.stop()
-        snapshot = KafkaSnapshot(disk.snapshot(), tuple(self._metadata), self.clock.ahead_ms)
-        self.start()
-        return snapshot
+        try:
+            files = save_folder(self._path) if self._path is not None else self._own_disk("saved").snapshot()
+            return KafkaSnapshot(files, tuple(self._metadata), self.clock.ahead_ms)
+        finally:
+            self.start()
 
     def restore(self, snapshot: KafkaSnapshot) -> None:
-        """Have all that was saved, and nothing that came later; the same snapshot any number of times."""
-        disk = self._own_disk("restored")
+        """Have all that was saved, and nothing that came later; the same snapshot any number of times. Raises
+        `ConfigError` for one of another kind of broker, `OSError`."""
+        files = snapshot.files
+        if isinstance(files, FolderSnapshot) is (self._path is None):
+            raise ConfigError("this was saved by a broker of another kind; save() and restore() the same Kafka")
         if not self._log.closed:
             self.kill()
-        disk.restore(snapshot.files)
+        if isinstance(files, FolderSnapshot):
+            assert self._path is not None
+            restore_folder(self._path, files)
+        else:
+            self._own_disk("restored").restore(files)
         self._metadata[:] = snapshot.metadata
         self.clock.go_on_from(snapshot.ahead_ms)
         self.start()
