@@ -41,6 +41,7 @@ COMMANDS: Final[Table] = {
     "plugin": ("logkernel.cli.app:plugin", "List, describe, check or begin plugins."),
     "simulate": ("logkernel.cli.simulate:simulate", "Simulate clusters under faults, from seeds; replay a seed."),
     "test-server": ("logkernel.cli.test_server:test_server", "Run a broker for tests, with a control port over HTTP."),
+    "schema-registry": ("logkernel.cli.schema_registry:schema_registry", "Run a schema registry for tests, over HTTP."),
     "history": ("logkernel.cli.app:history", "Judge what clients recorded of a cluster."),
     "completion": ("logkernel.cli.completion:completion", "Print the completion script for a shell."),
 }

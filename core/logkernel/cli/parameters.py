@@ -30,3 +30,11 @@ class AnyCase(click.Choice[str]):
             if str(value).lower() == word.lower():
                 return word
         self.fail(f"{value!r} is not one of {', '.join(self.choices)}.", param, ctx)
+
+
+def host_and_port(option: str, text: str) -> tuple[str, int]:
+    """`text` as HOST:PORT; without a host, the local one. Raises `click.UsageError`, which names the option."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
+        raise click.UsageError(f"{option} {text!r} is not of the form HOST:PORT; port 0 takes a free one")
+    return host.strip("[]") or "127.0.0.1", int(port)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from logkernel.cli.connection import pairs
-from logkernel.cli.parameters import IntRange
+from logkernel.cli.parameters import IntRange, host_and_port
 from logkernel.errors import ConfigError
 
 LOCAL: Final = "127.0.0.1:0"
@@ -78,7 +78,7 @@ def test_server(
         "seed": seed,
         "faults": faults or (),
     }
-    run(options, control=_address(control), stay=stay, ready=click.echo)
+    run(options, control=host_and_port("--control", control), stay=stay, ready=click.echo)
     return 0
 
 
@@ -102,10 +102,3 @@ def _module(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise ConfigError(f"--plugin {name}: cannot be imported: {error}; name a module on PYTHONPATH") from None
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not (port.isascii() and port.isdecimal() and int(port) < 65536):
-        raise click.UsageError(f"--control {text!r} is not of the form HOST:PORT; port 0 takes a free one")
-    return host.strip("[]") or "127.0.0.1", int(port)

@@ -6,6 +6,7 @@ kafka_session     the test's own topics and groups in a broker that the tests of
 kafka_memory      a broker without sockets, for our own clients
 kafka_cluster     several brokers, which a test kills and starts
 kafka_async, kafka_session_async     the first two for tests on an event loop
+schema_registry   a schema registry of the test's own
 
 What they are like is said by the marker `kafka`, by the fixture `kafka_options`, which a suite overrides, and by ini
 options: `docs/testing.md`.
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from logkernel.testing.kafka.kafka import Kafka
     from logkernel.testing.kafka.namespace import KafkaNamespace
     from logkernel.testing.kafka.view import KafkaView
+    from logkernel.testing.schema_registry.server import SchemaRegistry
 
 MARKER = (
     "kafka(topics=..., settings=..., plugins=..., as_version=..., faults=..., seed=..., brokers=...): what the broker"
@@ -38,6 +40,7 @@ LAST_REQUESTS = 20
 
 _broker_log = pytest.StashKey["BrokerLog"]()
 _views = pytest.StashKey["list[KafkaView]"]()
+_registry = pytest.StashKey["SchemaRegistry"]()
 _numbers = count(1)
 
 
@@ -223,6 +226,16 @@ def kafka_session_async(kafka_session: KafkaNamespace) -> AsyncKafka:
     return AsyncKafka(kafka_session)
 
 
+@pytest.fixture
+def schema_registry(request: pytest.FixtureRequest) -> Iterator[SchemaRegistry]:
+    """A schema registry of the test's own, on a free port: see `logkernel.testing.SchemaRegistry`."""
+    from logkernel.testing.schema_registry.server import SchemaRegistry
+
+    with SchemaRegistry() as registry:
+        request.node.stash[_registry] = registry
+        yield registry
+
+
 # ---------------------------------------------------------------- the report of a test that fails
 
 
@@ -249,6 +262,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
             if made := view.faults.made:
                 lines = [f"seed={view.faults.seed}", *map(str, made)]
                 report.sections.append(("faults of Kafka", "\n".join(lines)))
+        if _registry in item.stash:
+            asked = [f"{one.status} {one.method} {one.path}" for one in item.stash[_registry].requests[-LAST_REQUESTS:]]
+            report.sections.append(("what clients asked of the schema registry last", "\n".join(asked) or "nothing"))
     if report.failed and _broker_log in item.stash and (text := item.stash[_broker_log].text):
         report.sections.append(("log of the Kafka broker", text))
     return report

@@ -331,8 +331,10 @@ def _schema(body: Mapping[str, Any]) -> Schema:
         raise errors.invalid_schema("Empty schema: the field schema is a text")
     if not isinstance(kind, str):
         raise errors.unprocessable("schemaType is a text")
-    rows = body.get("references") or []
-    if not isinstance(rows, list):
+    rows = body.get("references")
+    if rows is None:
+        rows = []
+    elif not isinstance(rows, list):
         raise errors.unprocessable("references are a list")
     metadata, rule_set = (_object(body, name) for name in ("metadata", "ruleSet"))
     return Schema(kind, text, tuple(map(_reference, rows)), metadata, rule_set)

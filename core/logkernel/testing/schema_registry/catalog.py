@@ -33,7 +33,7 @@ class Registered:
 
     @property
     def size_bytes(self) -> int:
-        return OVERHEAD_BYTES + len(self.schema.text)
+        return OVERHEAD_BYTES + self.schema.size_bytes
 
 
 class Config(NamedTuple):

@@ -35,11 +35,18 @@ class Schema:
     rule_set: Mapping[str, Any] | None = None
 
     @property
+    def _whole(self) -> bytes:
+        parts = [self.kind, self.text, self.references, self.metadata, self.rule_set]
+        return json.dumps(parts, sort_keys=True).encode()
+
+    @property
     def guid(self) -> str:
         """The same for equal schemas: what gives them one id."""
-        parts = [self.kind, self.text, self.references, self.metadata, self.rule_set]
-        digest = hashlib.md5(json.dumps(parts, sort_keys=True).encode(), usedforsecurity=False)
-        return str(uuid.UUID(bytes=digest.digest()))
+        return str(uuid.UUID(bytes=hashlib.md5(self._whole, usedforsecurity=False).digest()))
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._whole)
 
 
 class Import(NamedTuple):

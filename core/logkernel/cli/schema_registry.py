@@ -1,0 +1,54 @@
+"""`logkernel schema-registry`: a schema registry for tests in any language."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from typing import Final
+
+import click
+
+from logkernel.cli.parameters import host_and_port
+
+LISTEN: Final = "127.0.0.1:8081"
+LEVELS: Final = (
+    "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
+)  # fmt: skip
+
+
+@click.command("schema-registry")
+@click.option(
+    "--listen",
+    default=LISTEN,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address to listen on; port 0 is a free one.",
+)
+@click.option(
+    "--compatibility",
+    type=click.Choice(LEVELS, case_sensitive=False),
+    default="BACKWARD",
+    show_default=True,
+    help="Level of subjects that have none of their own.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
+    default="WARNING",
+    show_default=True,
+    help="Least severe events to log on stderr; DEBUG logs each request.",
+)
+def schema_registry(listen: str, compatibility: str, log_level: str) -> int:
+    """Run a schema registry for tests, in memory. Print its URL when it is ready. It ends by SIGTERM or SIGINT."""
+    from logkernel.testing.schema_registry.server import SchemaRegistry
+
+    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    host, port = host_and_port("--listen", listen)
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: ended.set())
+    with SchemaRegistry(host=host, port=port, compatibility=compatibility) as registry:
+        click.echo(f"logkernel schema-registry listening on {registry.url}")
+        ended.wait()
+    return 0
