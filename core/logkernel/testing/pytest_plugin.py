@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from logkernel.testing.schema_registry.server import SchemaRegistry
 
 MARKER = (
-    "kafka(topics=..., settings=..., plugins=..., as_version=..., faults=..., seed=..., brokers=...): what the broker"
-    " of the fixtures kafka, kafka_memory and kafka_cluster is like; kafka_session takes topics"
+    "kafka(topics=..., settings=..., plugins=..., as_version=..., faults=..., seed=..., process=..., brokers=...): what"
+    " the broker of the fixtures kafka, kafka_memory and kafka_cluster is like; kafka_session takes topics"
 )
 MERGED = ("settings", "topics")
 """Options that add to those of an outer marker; the others replace them."""
@@ -48,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kafka_settings", "settings of the tests' brokers, NAME=VALUE a line", "linelist", [])
     parser.addini("kafka_topics", "topics of the tests' brokers, NAME or NAME=PARTITIONS a line", "linelist", [])
     parser.addini("kafka_plugins", "plugins of the tests' brokers, modules by their dotted names", "linelist", [])
+    parser.addini("kafka_process", "run the tests' brokers in processes of their own", "bool", False)
     parser.addini("kafka_as_version", "the release of Kafka that the tests' brokers look like, 2.8 to 4.3")
 
 
@@ -71,6 +72,8 @@ def _from_ini(config: pytest.Config) -> dict[str, Any]:
         from importlib import import_module
 
         found["plugins"] = [import_module(line) for line in lines]
+    if config.getini("kafka_process"):
+        found["process"] = True
     if version := config.getini("kafka_as_version"):
         found["as_version"] = version
     return found
@@ -125,6 +128,8 @@ def _options(request: pytest.FixtureRequest, suite: Mapping[str, Any], *known: s
         _placed(suite, "kafka_options"),
         *(_placed(marked, "pytest.mark.kafka") for marked in _marked(request)),
     )
+    if "process" not in known:  # it is for the other fixtures of the same test
+        found.pop("process", None)
     for name in found:
         if name not in known:
             raise pytest.UsageError(
@@ -148,6 +153,7 @@ def kafka_session_options() -> dict[str, Any]:
 # ---------------------------------------------------------------- fixtures
 
 KNOWN = ("as_version", "faults", "plugins", "seed", "settings", "topics")
+PROCESS = "process"
 
 
 @pytest.fixture
@@ -155,7 +161,7 @@ def kafka(request: pytest.FixtureRequest, kafka_options: Mapping[str, Any]) -> I
     """A broker of the test's own, on a free port: see `logkernel.testing.Kafka`."""
     from logkernel.testing.kafka.kafka import Kafka
 
-    with _logged(request), Kafka(**_options(request, kafka_options, *KNOWN)) as broker:
+    with _logged(request), Kafka(**_options(request, kafka_options, PROCESS, *KNOWN)) as broker:
         _shown(request, broker)
         yield broker
 
@@ -252,16 +258,26 @@ def _shown(request: pytest.FixtureRequest, view: KafkaView) -> None:
     request.node.stash.setdefault(_views, []).append(view)
 
 
+def _sections(view: KafkaView) -> Iterator[tuple[str, str]]:
+    from logkernel.errors import LogkernelError
+
+    try:
+        last = view.requests[-LAST_REQUESTS:]
+        yield "what clients asked of Kafka last", "\n".join(map(str, last)) or "nothing"
+        if made := view.faults.made:
+            yield "faults of Kafka", "\n".join([f"seed={view.faults.seed}", *map(str, made)])
+    except LogkernelError as error:  # its process has died
+        yield "what clients asked of Kafka last", str(error)
+    if text := view.process_log:
+        yield "log of the Kafka broker's process", text
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed and report.when == "call":
         for view in item.stash.get(_views, []):
-            last = view.requests[-LAST_REQUESTS:]
-            report.sections.append(("what clients asked of Kafka last", "\n".join(map(str, last)) or "nothing"))
-            if made := view.faults.made:
-                lines = [f"seed={view.faults.seed}", *map(str, made)]
-                report.sections.append(("faults of Kafka", "\n".join(lines)))
+            report.sections += _sections(view)
         if _registry in item.stash:
             asked = [f"{one.status} {one.method} {one.path}" for one in item.stash[_registry].requests[-LAST_REQUESTS:]]
             report.sections.append(("what clients asked of the schema registry last", "\n".join(asked) or "nothing"))

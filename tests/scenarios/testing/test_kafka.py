@@ -19,9 +19,9 @@ from logkernel.testing.kafka.namespace import KafkaNamespace
 from logkernel.testing.kafka.requests import MOST_KEPT
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Kafka]:
-    with Kafka() as kafka:
+@pytest.fixture(scope="module", params=[False, True], ids=["here", "process"])
+def shared(request: pytest.FixtureRequest) -> Iterator[Kafka]:
+    with Kafka(process=request.param) as kafka:
         yield kafka
 
 

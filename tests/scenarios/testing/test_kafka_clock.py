@@ -14,9 +14,9 @@ from logkernel.testing import Kafka
 from logkernel.testing.kafka.clock import LentClock
 
 
-@pytest.fixture
-def kafka() -> Iterator[Kafka]:
-    with Kafka() as broker:
+@pytest.fixture(params=[False, True], ids=["here", "process"])
+def kafka(request: pytest.FixtureRequest) -> Iterator[Kafka]:
+    with Kafka(process=request.param) as broker:
         yield broker
 
 

@@ -45,6 +45,20 @@ def test_a_broker_is_ready_and_gone_in_milliseconds() -> None:
     assert median(gone) < 60
 
 
+def test_a_broker_in_a_process_is_ready_and_gone_in_milliseconds() -> None:
+    ready, gone = [], []
+    for _ in range(12):
+        begun_s = time.perf_counter()
+        kafka = Kafka(process=True, topics={"orders": 3})
+        ready.append(ms_since(begun_s))
+        begun_s = time.perf_counter()
+        kafka.close()
+        gone.append(ms_since(begun_s))
+    print(f"ready in {median(ready):.1f} ms, gone in {median(gone):.1f} ms; the first {ready[0]:.0f} ms")
+    assert median(ready) < 500
+    assert median(gone) < 300
+
+
 def test_a_broker_whose_consumers_wait_is_gone_in_milliseconds() -> None:
     gone = []
     for _ in range(5):

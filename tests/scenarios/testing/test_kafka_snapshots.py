@@ -13,13 +13,18 @@ import pytest
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.testing import Kafka, KafkaCluster
 
+KINDS = pytest.mark.parametrize("process", [False, True], ids=["here", "process"])
+
 
 def values(kafka: Kafka, topic: str = "orders") -> list[str | None]:
     return [record.text for record in kafka.records(topic)]
 
 
-def test_what_was_saved_comes_back_and_what_came_later_is_gone() -> None:
-    with Kafka(topics={"orders": 1, "deleted": 1, "prices": {"partitions": 1, "cleanup.policy": "compact"}}) as kafka:
+@KINDS
+def test_what_was_saved_comes_back_and_what_came_later_is_gone(process: bool) -> None:
+    with Kafka(
+        topics={"orders": 1, "deleted": 1, "prices": {"partitions": 1, "cleanup.policy": "compact"}}, process=process
+    ) as kafka:
         kafka.produce("orders", "1")
         kafka.produce("deleted", "x")
         for number in range(3):
@@ -47,8 +52,9 @@ def test_what_was_saved_comes_back_and_what_came_later_is_gone() -> None:
         assert values(kafka) == ["1", "2"]
 
 
-def test_snapshots_of_several_times_do_not_disturb_each_other() -> None:
-    with Kafka(topics={"orders": 1}) as kafka:
+@KINDS
+def test_snapshots_of_several_times_do_not_disturb_each_other(process: bool) -> None:
+    with Kafka(topics={"orders": 1}, process=process) as kafka:
         saved, there = [], []
         for number in range(4):
             kafka.produce("orders", number)
@@ -62,8 +68,9 @@ def test_snapshots_of_several_times_do_not_disturb_each_other() -> None:
             assert values(kafka) == [*there[number], "other"]
 
 
-def test_a_client_goes_on_with_what_was_restored() -> None:
-    with Kafka(topics={"orders": 1}) as kafka:
+@KINDS
+def test_a_client_goes_on_with_what_was_restored(process: bool) -> None:
+    with Kafka(topics={"orders": 1}, process=process) as kafka:
         conf = {"bootstrap.servers": kafka.bootstrap_servers, "reconnect.backoff.ms": 1}
         producer = confluent_kafka.Producer(conf)
         saved = kafka.save()

@@ -24,6 +24,7 @@ def suite(folder: Path, test: str, ini: str = "", conftest: str = "", *options: 
 
 FIXTURES = """
 import asyncio
+import os
 import pytest
 from confluent_kafka import Producer
 
@@ -53,6 +54,10 @@ def test_a_namespace_is_the_tests_own(kafka_session, turn):
     send(kafka_session.bootstrap_servers, kafka_session.topic("orders"), b"1")
     assert len(kafka_session.records("orders")) == 1
     assert len(kafka_session.requests.of("Produce")) == 1
+
+@pytest.mark.kafka(process=True)
+def test_a_broker_has_its_own_process(kafka, kafka_memory):
+    assert kafka.pid != kafka_memory.pid == os.getpid()
 
 def test_our_own_clients_need_no_socket(kafka_memory):
     with kafka_memory.producer() as producer:
@@ -97,7 +102,7 @@ INI = "kafka_settings =\n    log.retention.ms=12345\nkafka_topics =\n    from.in
 
 def test_fixtures_are_what_the_options_say(tmp_path: Path) -> None:
     said = suite(tmp_path, FIXTURES, INI, CONFTEST, "--strict-markers", "-W", "error")
-    assert "9 passed" in said
+    assert "10 passed" in said
 
 
 SHARED = """
@@ -138,6 +143,20 @@ def test_a_report_shows_the_difference_the_requests_and_the_brokers_log(tmp_path
     assert re.search(r"log of the Kafka broker -+\n(?:.*\n)*?.*topic created: topic=orders", said)
 
 
+PROCESSES = """
+def test_fails(kafka, kafka_session):
+    assert "topic created: topic=orders" in kafka.process_log
+    assert kafka_session.topics
+    kafka.kill()
+    assert False
+"""
+
+
+def test_a_whole_suite_has_brokers_in_processes(tmp_path: Path) -> None:
+    said = suite(tmp_path, PROCESSES, "kafka_process = true\nkafka_topics =\n    orders", code=1)
+    assert re.search(r"log of the Kafka broker's process -+\n(?:.*\n)*?.*topic created: topic=orders", said)
+
+
 MISTAKES = """
 import pytest
 
@@ -157,7 +176,7 @@ def test_a_bad_setting(kafka): ...
 
 def test_mistakes_are_told_with_their_remedy(tmp_path: Path) -> None:
     said = suite(tmp_path, MISTAKES, code=1)
-    assert "there is no option 'topcis'; there are as_version, faults, plugins, seed, settings, topics" in said
+    assert "there is no option 'topcis'; there are as_version, faults, plugins, process, seed, settings, topics" in said
     assert "takes keywords only" in said
     assert "override kafka_session_options" in said
     assert "ConfigError: pytest.mark.kafka: num.partitions=x: Not a number" in said

@@ -1,8 +1,10 @@
 """A broker for tests of programs that talk to Kafka (decision 050).
 
 kafka        `Kafka`: a broker of the test's own, its life and its time;  namespace: a part of a shared one
+broker       the seam between a `Kafka` and its broker;  here: one in this process; `testing.child` has the other
 cluster      `KafkaCluster`: several brokers;  cluster_log: reads and writes where a partition is led
-view         what a test asks of each of the three: topics, records, groups, waits;  aio: the same, awaited
+view         what a test asks of each of the three: topics, records, groups, waits;  aio: the same, awaited;
+             waiting: until it is so
 folder       what is saved of a broker in a folder
 clock, disk  what is lent to the broker: time that the test moves, files that outlive it;  settling: what a jump of
              time makes due

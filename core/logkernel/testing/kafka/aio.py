@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from logkernel.testing.kafka.clock import LentClock
-from logkernel.testing.kafka.faults import Faults
+from logkernel.testing.kafka.broker import BrokerClock
+from logkernel.testing.kafka.faults import AskedFault, FaultCalls
 from logkernel.testing.kafka.requests import Requests
 from logkernel.testing.kafka.view import KafkaView
 
@@ -62,12 +62,12 @@ class AsyncKafka:
         return self.kafka.bootstrap_servers
 
     @property
-    def clock(self) -> LentClock:
+    def clock(self) -> BrokerClock:
         """Its `advance` takes some milliseconds, and is not awaited."""
         return self.kafka.clock
 
     @property
-    def faults(self) -> Faults:
+    def faults(self) -> FaultCalls[AskedFault]:
         """What goes wrong with clients' requests."""
         return self.kafka.faults
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from logkernel.broker.timers import Clock
@@ -45,17 +45,23 @@ class LentClock(Clock):
         as after a long pause. Raises `TypeError` for what is no number or has no unit, and `ValueError` for a jump back
         or one of more than ten thousand years.
         """
-        if unnamed:
-            raise TypeError(f"advance({', '.join(map(repr, unnamed))}) has no unit; {WRITE}")
-        given = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds, "ms": ms}
-        for unit, number in given.items():
-            if not isinstance(number, (int, float)) or isinstance(number, bool):
-                raise TypeError(f"advance({unit}={number!r}): {type(number).__name__} is no number; {WRITE}")
-        jump_ms = sum(number * MS[unit] for unit, number in given.items())
-        if not 0 <= jump_ms < FARTHEST_MS:
-            said = ", ".join(f"{unit}={number!r}" for unit, number in given.items() if number)
-            problem = "time goes forward only" if jump_ms < 0 else "no clock goes that far"
-            raise ValueError(f"cannot advance({said}): {problem}; {WRITE}")
+        jump = jump_ms(unnamed, days=days, hours=hours, minutes=minutes, seconds=seconds, ms=ms)
         self._wait()
-        self._ahead_ms += int(jump_ms)
+        self._ahead_ms += jump
         self._moved()
+
+
+def jump_ms(unnamed: Sequence[object], **given: object) -> int:
+    """The sum of numbers of units. Raises as `LentClock.advance`."""
+    if unnamed:
+        raise TypeError(f"advance({', '.join(map(repr, unnamed))}) has no unit; {WRITE}")
+    jump: float = 0
+    for unit, number in given.items():
+        if not isinstance(number, (int, float)) or isinstance(number, bool):
+            raise TypeError(f"advance({unit}={number!r}): {type(number).__name__} is no number; {WRITE}")
+        jump += number * MS[unit]
+    if not 0 <= jump < FARTHEST_MS:
+        said = ", ".join(f"{unit}={number!r}" for unit, number in given.items() if number)
+        problem = "time goes forward only" if jump < 0 else "no clock goes that far"
+        raise ValueError(f"cannot advance({said}): {problem}; {WRITE}")
+    return int(jump)

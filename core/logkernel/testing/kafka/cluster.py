@@ -27,10 +27,11 @@ from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.cluster_log import ClusterLog
 from logkernel.testing.kafka.disk import TestDisk
 from logkernel.testing.kafka.faults import MOVE_LEADER, RESTART, Fault, Faults
-from logkernel.testing.kafka.kafka import settings_of
+from logkernel.testing.kafka.here import settings_of
 from logkernel.testing.kafka.requests import RequestLog, Requests
 from logkernel.testing.kafka.settling import settle
-from logkernel.testing.kafka.view import KafkaView, Topics, wait_for
+from logkernel.testing.kafka.view import KafkaView, Topics
+from logkernel.testing.kafka.waiting import wait_for
 from logkernel.testing.kafka.watch import BrokerWatch
 from logkernel.testing.kafka.watched import WatchPlugin
 from logkernel.vocabulary import TopicPartition
@@ -58,6 +59,9 @@ class KafkaCluster(KafkaView):
 
     Topics have as many replicas as there are brokers, if nothing else is said.
     """
+
+    clock: LentClock
+    faults: Faults
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from logkernel.broker.timers import Clock
 from logkernel.cluster.cluster import Cluster
 from logkernel.embed import into_future, isolation_level, read_from
 from logkernel.errors import LeaderNotAvailable, NotLeaderOrFollower, UnknownTopicOrPartition
+from logkernel.testing.kafka.broker import GroupsByAdmin
 from logkernel.vocabulary import CleanupResult, Record, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ CLEAN_S: Final = 30.0
 LOOK_AGAIN_S: Final = 0.002
 
 
-class ClusterLog:
-    """`view.LogInside`. Methods may be called from any thread."""
+class ClusterLog(GroupsByAdmin):
+    """`broker.LogInside`. Methods may be called from any thread."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster

@@ -21,10 +21,11 @@ about the n-th request that fits does not depend on other requests, so that the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from random import Random
-from typing import Any, Final, Self
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.config.nearest import nearest
@@ -79,6 +80,30 @@ class Conditions:
         return (self.topic is None or name.topic == self.topic) and (
             self.partition is None or name.partition in (self.partition, ANY_PARTITION)
         )
+
+
+class AskedFault(Protocol):
+    """A fault that was asked for. `remove` it, or use it as a context manager."""
+
+    @property
+    def fitted(self) -> int:
+        """Requests that it fitted."""
+        ...
+
+    @property
+    def struck(self) -> int:
+        """Requests that it struck."""
+        ...
+
+    def remove(self) -> None:
+        """Strike no more. Requests that stall are carried out."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+
+F_co = TypeVar("F_co", bound=AskedFault, covariant=True)
 
 
 @mutable
@@ -145,7 +170,7 @@ def _given(conditions: Conditions) -> Iterator[tuple[str, object]]:
         yield name, getattr(conditions, name)
 
 
-class Faults:
+class FaultCalls(ABC, Generic[F_co]):
     """What a test may do to requests. Faults are tried in the order in which they were asked for; one of them strikes.
 
     Each call takes the conditions as keywords: `api` (Kafka's name, e.g. "Produce"), `client_id` (a text or a compiled
@@ -153,61 +178,68 @@ class Faults:
     for what cannot be.
     """
 
-    def __init__(
-        self,
-        seed: int,
-        apis: Collection[str],
-        run: Callable[[Callable[[], Any]], Any],
-        cluster: Collection[int] = (),
-    ) -> None:
-        """`apis` are the names that are known; `run` does work on the broker's thread. `cluster` are the node ids of
-        one, whose brokers may die and hand over."""
+    def __init__(self, seed: int, apis: Collection[str], cluster: Collection[int] = ()) -> None:
+        """`apis` are the names that are known; `cluster` the node ids of one, whose brokers may die and hand over."""
         self.seed = seed
         self._cluster = cluster
         self._apis = apis
-        self._run = run
-        self._active: list[Fault] = []
-        self.made: list[Fault] = []
+
+    @property
+    @abstractmethod
+    def made(self) -> Sequence[F_co]:
         """Every fault that was asked for since the last `clear`, removed or not."""
 
-    def error(self, error: str | type[KafkaError], **conditions: Any) -> Fault:
+    @property
+    @abstractmethod
+    def active(self) -> Sequence[F_co]:
+        """Those that were not removed."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove every fault."""
+
+    @abstractmethod
+    def _add(self, fields: dict[str, Any]) -> F_co:
+        """`fields` are those of a `Fault`, checked."""
+
+    def error(self, error: str | type[KafkaError], **conditions: Any) -> F_co:
         """Answer with an error: Kafka's name, e.g. "NOT_LEADER_OR_FOLLOWER", or a class of `logkernel.errors`."""
         return self._add(self._checked(ERROR, error, conditions))
 
-    def delay(self, ms: int, **conditions: Any) -> Fault:
+    def delay(self, ms: int, **conditions: Any) -> F_co:
         """Carry requests out `ms` later, by the broker's clock: `clock.advance` shortens the wait."""
         return self._add(self._checked(DELAY, ms, conditions))
 
-    def stall(self, **conditions: Any) -> Fault:
+    def stall(self, **conditions: Any) -> F_co:
         """Carry requests out only when this is removed."""
         return self._add(self._checked(STALL, True, conditions))
 
-    def close(self, **conditions: Any) -> Fault:
+    def close(self, **conditions: Any) -> F_co:
         """Close the connection instead of carrying the request out."""
         return self._add(self._checked(CLOSE, True, conditions))
 
-    def lose_answer(self, **conditions: Any) -> Fault:
+    def lose_answer(self, **conditions: Any) -> F_co:
         """Carry requests out, and close the connection instead of answering."""
         return self._add(self._checked(LOSE_ANSWER, True, conditions))
 
-    def cut_answer(self, part: float = HALF, **conditions: Any) -> Fault:
+    def cut_answer(self, part: float = HALF, **conditions: Any) -> F_co:
         """Carry requests out, send that part of the answer's bytes, and close the connection."""
         return self._add(self._checked(CUT_ANSWER, part, conditions))
 
-    def kill(self, **conditions: Any) -> Fault:
+    def kill(self, **conditions: Any) -> F_co:
         """Kill the broker that is asked, in place of carrying the request out. Of a cluster; once, without `times`."""
         return self._add(self._checked(KILL, True, conditions))
 
-    def restart(self, **conditions: Any) -> Fault:
+    def restart(self, **conditions: Any) -> F_co:
         """As `kill`, and start the broker again at once."""
         return self._add(self._checked(RESTART, True, conditions))
 
-    def move_leader(self, to: int | None = None, **conditions: Any) -> Fault:
+    def move_leader(self, to: int | None = None, **conditions: Any) -> F_co:
         """Have another broker lead the partitions that the request names, and carry it out then: `to`, or the first
         other one that is in sync. Of a cluster; once, without `times`."""
         return self._add(self._checked(MOVE_LEADER, True if to is None else to, conditions))
 
-    def load(self, given: str | PathLike[str] | Iterable[Mapping[str, Any]]) -> list[Fault]:
+    def load(self, given: str | PathLike[str] | Iterable[Mapping[str, Any]]) -> list[F_co]:
         """Ask for several: a YAML file with a list of mappings, or such mappings. Each has the name of a call above
         with its argument (true where there is none), and conditions. Raises `ConfigError` before any is added."""
         rows, where = (_read(given), f"{given}: ") if isinstance(given, (str, PathLike)) else (list(given), "")
@@ -248,12 +280,6 @@ class Faults:
         node: int = given
         return node
 
-    def _add(self, fields: dict[str, Any]) -> Fault:
-        fault = Fault(random=Random(f"{self.seed} {len(self.made)}"), faults=self, **fields)
-        self.made.append(fault)
-        self._run(lambda: self._active.append(fault))
-        return fault
-
     def _conditions(self, given: dict[str, Any]) -> Conditions:
         for name, value in given.items():
             if name not in CONDITIONS:
@@ -268,9 +294,35 @@ class Faults:
             raise ConfigError(f"there is no API {api!r}; {hint}")
         return Conditions(**given)
 
+
+class Faults(FaultCalls[Fault]):
+    """Of brokers in this process."""
+
+    def __init__(
+        self,
+        seed: int,
+        apis: Collection[str],
+        run: Callable[[Callable[[], Any]], Any],
+        cluster: Collection[int] = (),
+    ) -> None:
+        """`run` does work on the brokers' thread."""
+        super().__init__(seed, apis, cluster)
+        self._run = run
+        self._active: list[Fault] = []
+        self._made: list[Fault] = []
+
+    def _add(self, fields: dict[str, Any]) -> Fault:
+        fault = Fault(random=Random(f"{self.seed} {len(self._made)}"), faults=self, **fields)
+        self._made.append(fault)
+        self._run(lambda: self._active.append(fault))
+        return fault
+
+    @property
+    def made(self) -> list[Fault]:
+        return self._made
+
     @property
     def active(self) -> list[Fault]:
-        """Those that were not removed."""
         return list(self._active)
 
     def remove(self, fault: Fault) -> None:
@@ -285,10 +337,9 @@ class Faults:
         self._run(remove)
 
     def clear(self) -> None:
-        """Remove every fault."""
         for fault in self.active:
             self.remove(fault)
-        self.made.clear()
+        self._made.clear()
 
     def strikes(self, request: ClientRequest, named: Callable[[], Collection[TopicPartition]]) -> Fault | None:
         """The fault that strikes this request; on the broker's thread."""

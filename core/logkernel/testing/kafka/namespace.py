@@ -7,9 +7,10 @@ import re
 from typing import Final, Self
 
 from logkernel.errors import UnknownTopicOrPartition
+from logkernel.testing.kafka.broker import LogInside
 from logkernel.testing.kafka.kafka import Kafka
 from logkernel.testing.kafka.requests import Requests
-from logkernel.testing.kafka.view import KafkaView, LogInside
+from logkernel.testing.kafka.view import KafkaView
 
 LONGEST: Final = 249
 """Of a topic's name, in Kafka."""
@@ -26,7 +27,7 @@ class KafkaNamespace(KafkaView):
         """`number` is its own among the namespaces of `kafka`; `test` makes its names easier to read."""
         self._kafka = kafka
         self._suffix = f".{number}-{FOREIGN.sub('-', test)}".rstrip("-")
-        self.clock, self.faults = kafka.clock, kafka.faults
+        self.clock, self.faults, self.look_again_s = kafka.clock, kafka.faults, kafka.look_again_s
         self._before = kafka.topics
         kafka.clear_requests()
 
@@ -42,6 +43,10 @@ class KafkaNamespace(KafkaView):
         for name in self._kafka.topics.keys() - self._before.keys():
             with contextlib.suppress(UnknownTopicOrPartition):  # the test's program deletes it as well
                 self._kafka.delete_topic(name)
+
+    @property
+    def process_log(self) -> str:  # type: ignore[override]
+        return self._kafka.process_log
 
     @property
     def log(self) -> LogInside:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
-from logkernel.testing.kafka.view import wait_for
+from logkernel.testing.kafka.waiting import wait_for
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker

@@ -6,25 +6,24 @@ tests share, `Kafka` has the broker for itself and leaves names as they are.
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.config.nearest import nearest
 from logkernel.config.values import render
 from logkernel.errors import (
-    GroupIdNotFound,
     PolicyViolation,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
     no_partition,
 )
-from logkernel.testing.kafka.clock import LentClock
-from logkernel.testing.kafka.faults import Faults
+from logkernel.testing.kafka.broker import BrokerClock, LogInside
+from logkernel.testing.kafka.faults import AskedFault, FaultCalls
 from logkernel.testing.kafka.matching import ANYTHING, differences, not_found
 from logkernel.testing.kafka.records import KafkaRecord, encoded
 from logkernel.testing.kafka.requests import Requests
+from logkernel.testing.kafka.waiting import LOOK_AGAIN_S, wait_for
 from logkernel.vocabulary import Record, RecordMetadata
 
 if TYPE_CHECKING:
@@ -33,54 +32,21 @@ if TYPE_CHECKING:
     from logkernel.client.consumer.consumer import Consumer
     from logkernel.client.producer.producer import Producer
 
-T = TypeVar("T")
 Topics = Mapping[str, int | Mapping[str, Any]] | Iterable[str]
-LOOK_AGAIN_S: Final = 0.002
 WITHIN_S: Final = 10.0
-
-
-def wait_for(ready: Callable[[], T | None], within: float, problem: Callable[[], str]) -> T:
-    """What `ready` returns once it is true. Raises `AssertionError` after `within` seconds."""
-    deadline_s = time.monotonic() + within
-    while True:
-        found = ready()
-        if found:
-            return found
-        if time.monotonic() >= deadline_s:
-            raise AssertionError(f"after {within:g} s: {problem()}")
-        time.sleep(LOOK_AGAIN_S)
-
-
-class LogInside(Protocol):
-    """What a view asks of the log inside; methods do and raise what those of `EmbeddedLog` do."""
-
-    def producer(self, **settings: Any) -> Producer: ...
-    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer: ...
-    def admin(self, **settings: Any) -> Admin: ...
-    def create_topic(
-        self, name: str, partitions: int = -1, *, config: Mapping[str, str] | None = None, **settings: Any
-    ) -> None: ...
-    def delete_topic(self, name: str) -> None: ...
-    def topics(self) -> dict[str, int]: ...
-    def append_many(
-        self, topic: str, records: Iterable[Record], *, partition: int | None = None
-    ) -> list[RecordMetadata]: ...
-    def read(
-        self, topic: str, partition: int = 0, offset: int | None = None, *, isolation: str = "read_uncommitted"
-    ) -> Iterator[Record]: ...
-    def start_offset(self, topic: str, partition: int = 0) -> int: ...
-    def end_offset(self, topic: str, partition: int = 0) -> int: ...
-    def compact(self, topic: str) -> object: ...
-    def apply_retention(self, topic: str) -> object: ...
 
 
 class KafkaView(ABC):
     """See the module. Methods may be called from any thread."""
 
-    clock: LentClock
+    clock: BrokerClock
     """Its `advance` moves the broker's time."""
-    faults: Faults
+    faults: FaultCalls[AskedFault]
     """What goes wrong with clients' requests."""
+    look_again_s = LOOK_AGAIN_S
+    """How often the broker is asked for what is waited for."""
+    process_log = ""
+    """What the broker's process wrote to stderr, where that is not this process."""
 
     # ------------------------------------------------------------ what a kind of view is
 
@@ -118,16 +84,22 @@ class KafkaView(ABC):
     # ------------------------------------------------------------ our own clients
 
     def producer(self, **settings: Any) -> Producer:
-        """Our own producer, without a socket. Keywords are Kafka's settings with `_` for `.`."""
+        """Our own producer; without a socket, if the broker is in this process.
+
+        Keywords are Kafka's settings with `_` for `.`.
+        """
         return self.log.producer(**settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
-        """Our own consumer, without a socket. Keywords are Kafka's settings with `_` for `.`."""
+        """Our own consumer; without a socket, if the broker is in this process.
+
+        Keywords are Kafka's settings with `_` for `.`.
+        """
         names = [self.topic(name) for name in topics]
         return self.log.consumer(*names, group=None if group is None else self.group(group), **settings)
 
     def admin(self, **settings: Any) -> Admin:
-        """Our own admin client, without a socket."""
+        """Our own admin client; without a socket, if the broker is in this process."""
         return self.log.admin(**settings)
 
     # ------------------------------------------------------------ topics and records
@@ -252,7 +224,7 @@ class KafkaView(ABC):
             missing = self._missing(topic)
             return f"{missing or f'no record in {where} matches'}\n{not_found(seen, expected, differs)}"
 
-        return wait_for(look, within, problem)
+        return wait_for(look, within, problem, self.look_again_s)
 
     def _missing(self, topic: str, partition: int = 0) -> str:
         """What is said of a topic or partition that does not exist; "" where it does."""
@@ -302,6 +274,7 @@ class KafkaView(ABC):
                 self._missing(topic, partition)
                 or f"{topic}-{partition} ends at {self._end_or_none(topic, partition)}, not at {offset}"
             ),
+            self.look_again_s,
         )
 
     def _end_or_none(self, topic: str, partition: int) -> int:
@@ -318,9 +291,8 @@ class KafkaView(ABC):
         last: list[GroupDescription] = []
 
         def look() -> GroupDescription | None:
-            try:
-                found = admin.describe_groups(name)[name]
-            except GroupIdNotFound:
+            found = self.log.describe_group(name)
+            if found is None:
                 return None
             last[:] = [found]
             well = members is None or len(found.members) == members
@@ -331,8 +303,7 @@ class KafkaView(ABC):
             there = f"is {last[0].state} with {len(last[0].members)} members" if last else "does not exist"
             return f"group {group} {there}, not {', '.join(wanted) or 'there'}"
 
-        with self.admin() as admin:
-            return wait_for(look, within, problem)
+        return wait_for(look, within, problem, self.look_again_s)
 
     def wait_for_commit(
         self, group: str, topic: str, partition: int = 0, *, offset: int, within: float = WITHIN_S
@@ -342,8 +313,7 @@ class KafkaView(ABC):
 
         def look() -> bool:
             nonlocal last
-            found = admin.list_consumer_group_offsets(self.group(group), [(self.topic(topic), partition)])
-            last = max((each.offset for each in found.values()), default=-1)
+            last = self.log.committed(self.group(group), self.topic(topic), partition)
             return last >= offset
 
         def problem() -> str:
@@ -353,8 +323,7 @@ class KafkaView(ABC):
                 or f"group {group} has committed {committed} of {topic}-{partition}, not {offset}"
             )
 
-        with self.admin() as admin:
-            wait_for(look, within, problem)
+        wait_for(look, within, problem, self.look_again_s)
 
 
 def specs(topics: Topics) -> Iterable[tuple[str, dict[str, Any]]]:

@@ -15,8 +15,8 @@ from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
 from logkernel import __version__
-from logkernel.errors import ConfigError, UnknownTopicOrPartition
-from logkernel.testing.kafka.faults import Fault
+from logkernel.errors import ConfigError, GroupIdNotFound, UnknownTopicOrPartition
+from logkernel.testing.kafka.faults import Fault, Faults
 from logkernel.testing.kafka.matching import ANYTHING
 from logkernel.testing.server.answers import answer, failed, refused, told
 from logkernel.testing.server.body import Fields, parse
@@ -34,7 +34,8 @@ from logkernel.testing.server.rows import (
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from logkernel.testing.kafka.kafka import Kafka, KafkaSnapshot
+    from logkernel.testing.kafka.broker import KafkaSnapshot
+    from logkernel.testing.kafka.kafka import Kafka
 
 MOST_WITHIN_S: Final = 600.0
 MOST_RECORDS: Final = 10_000
@@ -54,16 +55,18 @@ class Control:
     """The WSGI application. Requests may come on many threads."""
 
     def __init__(self, kafka: Kafka) -> None:
+        """`kafka` is in this process."""
+        assert isinstance(kafka.faults, Faults)
         self._kafka = kafka
+        self._asked = kafka.faults
         self._life = threading.RLock()
         """Held while the broker is stopped or started."""
         self._faults: dict[int, Fault] = {}
         self._next_fault = 1
         self._snapshots: dict[str, KafkaSnapshot] = {}
         self._full = False
-        for fault in kafka.faults.made:
+        for fault in self._asked.made:
             self._number(fault)
-        self._routes = Map([Rule(path, methods=[method], endpoint=name) for method, path, name in ROUTES])
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         return self._answer(Request(environ))(environ, start_response)
@@ -72,7 +75,7 @@ class Control:
         try:
             if request.headers.get("Origin") is not None:
                 return failed(403, "Forbidden", "a web page sent this; call the control port from a test")
-            name, values = self._routes.bind_to_environ(request.environ).match()
+            name, values = _MAP.bind_to_environ(request.environ).match()
             call: Callable[..., Any] = getattr(self, name)
             fields = request.args.to_dict() if request.method == "GET" else parse(request.get_data())
             return answer(200, call(fields, **values))
@@ -223,6 +226,29 @@ class Control:
             for number in range(self._kafka.topics[topic])
         }
 
+    def partition_offsets(self, given: Any, topic: str, partition: int) -> Any:
+        Fields(given).end()
+        return {
+            "start": self._kafka.start_offset(topic, partition),
+            "end": self._kafka.end_offset(topic, partition),
+        }
+
+    def groups(self, given: Any) -> Any:
+        fields = Fields(given)
+        group = fields.text("group")
+        fields.end()
+        found = self._kafka.log.describe_group(group)
+        if found is None:
+            raise GroupIdNotFound(f"there is no group {group!r}; POST /wait/group waits for one")
+        return plain(found)
+
+    def committed(self, given: Any) -> Any:
+        fields = Fields(given)
+        group, topic = fields.text("group"), fields.text("topic")
+        partition = fields.number("partition", 0, MOST_PARTITION, 0)
+        fields.end()
+        return {"offset": self._kafka.log.committed(group, topic, partition)}
+
     def compact(self, given: Any) -> Any:
         return self._clean(given, self._kafka.compact)
 
@@ -318,7 +344,7 @@ class Control:
         return self._fault_rows(self._faults)
 
     def _fault_rows(self, numbers: Iterable[int]) -> list[Any]:
-        active = self._kafka.faults.active
+        active = self._asked.active
         made = [(number, self._faults[number]) for number in numbers]
         return [fault_row(number, fault, active=any(fault is each for each in active)) for number, fault in made]
 
@@ -336,7 +362,7 @@ class Control:
                 row["client_id"] = pattern(client_id[REGEX])
         with self._life:
             numbers = []
-            for fault, (fitted, struck) in zip(self._kafka.faults.load(rows), met, strict=True):
+            for fault, (fitted, struck) in zip(self._asked.load(rows), met, strict=True):
                 fault.go_on(fitted, struck)
                 numbers.append(self._number(fault))
         found = self._fault_rows(numbers)
@@ -359,7 +385,7 @@ class Control:
     def clear_faults(self, given: Any) -> Any:
         Fields(given).end()
         with self._life:
-            self._kafka.faults.clear()
+            self._asked.clear()
             self._faults.clear()
         return {}
 
@@ -383,6 +409,9 @@ ROUTES: Final = (
     ("GET", "/topics/<topic>/records", "records"),
     ("POST", "/topics/<topic>/records", "produce"),
     ("GET", "/topics/<topic>/offsets", "offsets"),
+    ("GET", "/topics/<topic>/offsets/<int:partition>", "partition_offsets"),
+    ("GET", "/groups", "groups"),
+    ("GET", "/committed", "committed"),
     ("POST", "/compact", "compact"),
     ("POST", "/retention", "retention"),
     ("POST", "/assert-produced", "assert_produced"),
@@ -399,6 +428,8 @@ ROUTES: Final = (
     ("DELETE", "/faults/<int:number>", "remove_fault"),
 )
 """(method, path, method of `Control`)."""
+_MAP: Final = Map([Rule(path, methods=[method], endpoint=name) for method, path, name in ROUTES])
+"""It takes 20 ms to make."""
 
 
 def _is_text(value: Any) -> bool:

@@ -42,7 +42,7 @@ def run(
         lifeline.hold()
     with Kafka(**options) as kafka:
         server = HttpServer(Control(kafka), *control, refused=unread)
-        where = {"bootstrap_servers": kafka.bootstrap_servers, "control": server.url}
+        where = {"bootstrap_servers": kafka.bootstrap_servers, "control": server.url, "listen": kafka.listens}
         ready(json.dumps({**where, "pid": os.getpid(), "version": __version__}))
         lifeline.wait()
         threading.Thread(target=server.close, daemon=True).start()

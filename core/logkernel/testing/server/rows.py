@@ -72,7 +72,7 @@ def request_row(number: int, request: ClientRequest) -> dict[str, Any]:
     return {"number": number, **row, "type": f"{kind.__module__}.{kind.__qualname__}", "fields": plain(request.request)}
 
 
-REQUEST_FIELDS: Final = ("api", "version", "client_id", "software", "connection", "correlation_id", "at_ms")
+REQUEST_FIELDS: Final = ("api", "version", "client_id", "software", "connection", "correlation_id", "at_ms", "broker")
 
 
 def fault_row(number: int, fault: Fault, *, active: bool) -> dict[str, Any]:
