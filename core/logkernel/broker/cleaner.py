@@ -29,7 +29,7 @@ from logkernel.broker.retention import TURN_MS, Results, Retention
 from logkernel.broker.runtime import Runtime
 from logkernel.contracts import Rewrite
 from logkernel.errors import KafkaStorageError, LogkernelError, RewriteStopped
-from logkernel.storage.directory import PASSING
+from logkernel.storage.disk import PASSING
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
 from logkernel.errors import KafkaStorageError
 from logkernel.storage.directories import LogAbsent, LogDirectories, Needs
-from logkernel.storage.directory import PASSING, CheckpointWrite, CutNotBegun, DataDirectory
-from logkernel.storage.disk import Disk
+from logkernel.storage.directory import CheckpointWrite, CutNotBegun, DataDirectory
+from logkernel.storage.disk import PASSING, Disk
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
 

@@ -27,7 +27,7 @@ from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.contracts import DropBefore
 from logkernel.errors import KafkaStorageError, LogkernelError
-from logkernel.storage.directory import FULL, PASSING
+from logkernel.storage.disk import FULL, PASSING
 from logkernel.storage.dropped_files import RENAMED_AT_ONCE
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 

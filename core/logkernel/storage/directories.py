@@ -11,8 +11,8 @@ from uuid import UUID
 from logkernel.attrs_lite import frozen
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
-from logkernel.storage.directory import FULL, PASSING, CutNotBegun, DataDirectory
-from logkernel.storage.disk import Disk
+from logkernel.storage.directory import CutNotBegun, DataDirectory
+from logkernel.storage.disk import FULL, PASSING, Disk
 from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.log import Log

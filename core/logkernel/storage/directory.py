@@ -15,7 +15,6 @@ A directory that fails goes offline with its logs, alone.
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import threading
 import uuid
@@ -60,11 +59,6 @@ from logkernel.storage.names import (
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.storage")
-
-FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
-PASSING = FULL | {errno.EMFILE, errno.ENFILE}
-"""Transient errors: no space, no file handles. The data on disk is intact, and a refused write left nothing behind. All
-other errors take the directory offline."""
 
 LOCK = ".lock"
 CheckpointWrite = Callable[[], None]

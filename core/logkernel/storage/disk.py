@@ -21,6 +21,12 @@ PAGE_BYTES = mmap.PAGESIZE
 _FALLOC_FL_KEEP_SIZE = 1
 
 
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+PASSING = FULL | {errno.EMFILE, errno.ENFILE}
+"""Transient errors: no space, no file handles. The data on disk is intact, and a refused write left nothing behind. All
+other errors take the directory offline."""
+
+
 class File(Protocol):
     """An open file that grows at its end. It closes when the last reference to it goes."""
 

@@ -307,6 +307,7 @@ class Segment:
             self.file.truncate(self.size)
         self.index.seal()
         self.times.seal()
+        self.txns.write()
         self.sealed = True
         self.start_table(0)
         self.loose = True

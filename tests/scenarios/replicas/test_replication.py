@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 
 import pytest
@@ -185,6 +186,26 @@ def test_an_aborted_transaction_is_indexed_on_the_follower_too(pair: Pair) -> No
     assert aborted == one.led.log.aborted_in(0, 10)
     assert [row.producer_id for row in aborted] == [9]
     assert two.followed.last_stable_offset() == 2
+
+
+def test_an_abort_that_a_full_disk_cannot_index_is_indexed_later(pair: Pair) -> None:
+    """Found by chaos: the marker was in the log, so the follower's directory went offline for a full disk, and the
+    leader refused a write that it had."""
+    one, two = pair
+    for node in pair:
+        node.disk.fault = lambda kind, path: errno.ENOSPC if path.endswith(".txnindex") else None
+    begin_transaction(one)
+    end_transaction(one, committed=False)
+    assert one.produce(b"behind it", acks=1) == [0]
+    catch_up(two, one)
+    for node, replica in ((one, one.led), (two, two.followed)):
+        node.disk.fault = None
+        assert [row.producer_id for row in replica.log.aborted_in(0, 10)] == [9]
+        node.stop()
+    one.order(1, 1)
+    two.order(1, 1)
+    for replica in (one.led, two.followed):
+        assert [row.producer_id for row in replica.log.aborted_in(0, 10)] == [9]
 
 
 def test_a_marker_above_the_watermark_leaves_its_transaction_undecided(pair: Pair) -> None:

@@ -19,6 +19,7 @@ from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.index import CorruptIndex, OffsetIndex, TimeIndex
 from logkernel.storage.memory_disk import MemoryDisk
 from logkernel.storage.names import doomed_name, offset_name, offset_of, partition_of
+from logkernel.storage.simdisk import SimulatedDisk
 from logkernel.storage.snapshot import CorruptSnapshot
 from logkernel.storage.txnindex import TxnIndex
 from logkernel.vocabulary import AbortedTxn, ProducerEntry, TopicPartition
@@ -104,6 +105,27 @@ def test_txn_index_bytes(disk):
         disk.write("/d/x", rotten)
         with pytest.raises(CorruptIndex):
             TxnIndex(disk, "/d/x", exists=True).rows()
+
+
+def test_rows_of_the_txn_index_that_have_no_room_are_written_with_the_next_one():
+    disk = SimulatedDisk(0)
+    disk.mkdir("/d")
+    index, rows = TxnIndex(disk, "/d/x", exists=False), [AbortedTxn(7, n, n, n) for n in range(1, 5)]
+    index.append(rows[0])
+    disk.fault = lambda kind, path: errno.ENOSPC
+    for row in rows[1:3]:
+        index.append(row)
+    assert index.rows() == rows[:3]
+    with pytest.raises(OSError, match="space"):
+        index.sync()
+    disk.fault = None
+    index.truncate_to(3)
+    assert TxnIndex(disk, "/d/x", exists=True).rows() == rows[:1]
+    index.append(rows[3])
+    assert TxnIndex(disk, "/d/x", exists=True).rows() == [*rows[:2], rows[3]]
+    disk.fault = lambda kind, path: errno.EIO
+    with pytest.raises(OSError, match="Input/output"):
+        index.append(AbortedTxn(7, 9, 9, 9))
 
 
 # ---------------------------------------------------------------- snapshot

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.errors import KafkaStorageError
-from logkernel.storage.directory import PASSING
+from logkernel.storage.disk import PASSING
 from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition

@@ -32,7 +32,8 @@ from logkernel.partition.follower import FetchPosition, Follower
 from logkernel.partition.producers import ProducerStates
 from logkernel.record.replicated import scan_replicated
 from logkernel.requests.data import PartitionData
-from logkernel.storage.directory import PASSING, CutNotBegun
+from logkernel.storage.directory import CutNotBegun
+from logkernel.storage.disk import PASSING
 from logkernel.storage.log import Log
 from logkernel.storage.segment import MAX_RELATIVE
 from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition

@@ -25,7 +25,7 @@ from logkernel.partition.news import News
 from logkernel.record.batch import parse_header, stamp
 from logkernel.record.control import EndTxnMarker, encode_marker
 from logkernel.record.validate import WritePolicy, check_produce
-from logkernel.storage.directory import PASSING
+from logkernel.storage.disk import PASSING
 from logkernel.storage.log import Log
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, IsrProposal, TopicPartition
 
