@@ -29,6 +29,7 @@ PROVIDES = {
     "logkernel_compaction_strategy": "CompactionStrategy",
     "logkernel_produce_interceptor": "ProduceInterceptor",
     "logkernel_fetch_filter": "FetchFilter",
+    "logkernel_quota": "Quota",
     "logkernel_assignor": "Assignor",
     "logkernel_transport": "Transport",
     "logkernel_coordination": "Coordination",

@@ -454,6 +454,38 @@ class FetchFilter(Protocol):
         ...
 
 
+# ---------------------------------------------------------------- quota
+
+
+@frozen
+class Usage:
+    """What a client has just used of a topic, in one request to one partition."""
+
+    topic: str
+    partition: int
+    client: RequestContext
+    """Who; `client_id` is what it says of itself. `client.internal`: a service, on behalf of its clients."""
+    written: int
+    """Bytes of record batches that it sent; 0 for a fetch."""
+    read: int
+    """Bytes of record batches that it is sent; 0 for a produce."""
+    mono_ms: int
+    """Monotonic time in ms."""
+
+
+@runtime_checkable
+class Quota(Protocol):
+    """Limits what clients use of a topic. One object for each topic on a broker, called on the broker's thread.
+
+    The client is told the time as `throttle_time_ms`, and its connection is not read for that time (KIP-219): what it
+    has sent or asked for is still answered. Followers are not limited."""
+
+    def throttle(self, usage: Usage) -> int:
+        """Take the usage into account; return for how many ms the client is to be held back, 0 for not at all. More
+        than 60,000 counts as 60,000. An exception fails the partition's part of the request."""
+        ...
+
+
 # ---------------------------------------------------------------- assignor
 
 
@@ -667,6 +699,9 @@ class RequestContext:
     commands: bool = False
     """Came over an inter-broker listener: only there the broker accepts a replica's fetch, a controller's order and a
     leader's proposal."""
+    mute: Callable[[int], None] | None = None
+    """Takes ms: for so long no further request is read from the sender's connection, whatever is answered. None where
+    there is no connection."""
 
 
 Answer = Callable[[Any], None]

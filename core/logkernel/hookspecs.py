@@ -36,6 +36,7 @@ from logkernel.contracts import (
     Partitioner,
     PlacementStrategy,
     ProduceInterceptor,
+    Quota,
     RecordDecoder,
     Service,
     ServiceDeclaration,
@@ -60,6 +61,7 @@ KINDS: Mapping[str, str] = {
     "partitioner": "logkernel_partitioner",
     "placement": "logkernel_placement",
     "produce interceptor": "logkernel_produce_interceptor",
+    "quota": "logkernel_quota",
     "service": "logkernel_services",
     "shared coordination": "logkernel_coordination",
     "transport": "logkernel_transport",
@@ -149,6 +151,14 @@ def logkernel_fetch_filter(name: str, settings: Mapping[str, Any]) -> FetchFilte
 
 
 @hookspec(firstresult=True)
+def logkernel_quota(name: str, settings: Mapping[str, Any]) -> Quota | None:
+    """Return the quota called `name`, one of the topic's `quotas`: a new object for each topic on a broker.
+
+    `settings` are the topic's plugin-owned settings, typed; when they change, a new object is asked for. If the plugin
+    is missing, clients' requests for the topic fail."""
+
+
+@hookspec(firstresult=True)
 def logkernel_assignor(name: str) -> Assignor | None:
     """Return the assignor called `name`, one of `group.consumer.assignors` (KIP-848)."""
 
@@ -196,8 +206,8 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor, cleanup
     policy, codec, compaction strategy, connector, coordination, decoder, election, fetch filter, interceptor, isr,
-    metrics reporter, partitioner, placement, produce interceptor, service, shared coordination and transport. An
-    unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
+    metrics reporter, partitioner, placement, produce interceptor, quota, service, shared coordination and transport.
+    An unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
     return ()
 
 

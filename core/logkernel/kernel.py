@@ -37,6 +37,7 @@ from logkernel.contracts import (
     Partitioner,
     PlacementStrategy,
     ProduceInterceptor,
+    Quota,
     RecordDecoder,
     Service,
     ServiceDeclaration,
@@ -57,6 +58,7 @@ from logkernel.plugin_guards import (
     GuardedPlacement,
     GuardedPolicy,
     GuardedProduceInterceptor,
+    GuardedQuota,
 )
 
 GROUP = "logkernel"
@@ -359,6 +361,10 @@ class Kernel:
             "fetch filter", name, self._ask("logkernel_fetch_filter", name=name, settings=settings)
         )
         return GuardedFetchFilter(found, name, self.faults, partial(self.origin_of, found))
+
+    def quota(self, name: str, settings: Mapping[str, Any]) -> GuardedQuota:
+        found: Quota = self._need("quota", name, self._ask("logkernel_quota", name=name, settings=settings))
+        return GuardedQuota(found, name, self.faults, partial(self.origin_of, found))
 
     def assignor(self, name: str) -> Assignor:
         found: Assignor = self._need("assignor", name, self._ask("logkernel_assignor", name=name))

@@ -18,6 +18,7 @@ plugin may decide:
     CompactionStrategy
                       there is not one int64 for each record of the batch
     FetchFilter       the answer is neither True nor False
+    Quota             the answer is no int, or is negative
     Assignor          judged by the groups service, which knows the members
     Partitioner       judged by who asks, which knows the partitions
 
@@ -52,9 +53,11 @@ from logkernel.contracts import (
     PlacementFacts,
     PlacementStrategy,
     ProduceInterceptor,
+    Quota,
     ReadFacts,
     Refusal,
     Rewrite,
+    Usage,
     WriteFacts,
 )
 from logkernel.errors import LogkernelError, PluginError
@@ -68,6 +71,8 @@ MAX_REFUSALS = 1_000
 MAX_REASON = 500
 """Characters of a refusal that are sent to the client."""
 VERSION_BYTES = 8
+MAX_THROTTLE_MS = 60_000
+"""Longest time for which a quota holds a client back at once."""
 
 
 class _Guard:
@@ -289,6 +294,28 @@ class GuardedCompactionStrategy:
                 f" the {batch.count} records from offset {batch.base_offset}; return one for each"
             )
         return found
+
+
+class GuardedQuota(_Guard):
+    """`contracts.Quota`."""
+
+    __slots__ = ("_name", "_quota")
+
+    def __init__(self, quota: Quota, name: str, faults: PluginFaults, origin: Callable[[], Origin]) -> None:
+        super().__init__(faults, origin)
+        self._quota = quota
+        self._name = name
+
+    def throttle(self, usage: Usage) -> int:
+        def decide() -> int:
+            answer: Any = self._quota.throttle(usage)
+            if type(answer) is not int or answer < 0:
+                raise PluginError(
+                    f"{self._origin()}: quota {self._name} answered {answer!r:.200}; return ms as an int, 0 or more"
+                )
+            return min(answer, MAX_THROTTLE_MS)
+
+        return self._call(f"quota {self._name}", f"a request for {usage.topic} failed", decide)
 
 
 class GuardedFetchFilter(_Guard):

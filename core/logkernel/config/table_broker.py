@@ -12,6 +12,7 @@ from logkernel.config.table_topic import (
     PARTITIONERS,
     PLACEMENTS,
     POSITIVE,
+    QUOTAS,
 )
 from logkernel.config.values import BOOLEAN, INT, LIST, LONG, STRING, Between, Each, NonEmpty, OneOf, Validator
 
@@ -120,6 +121,15 @@ ROWS: tuple[Setting, ...] = (
         "Default of the topic setting of the same name. A setting of logkernel, not of Kafka.",
         own=True,
         chooses="fetch filter",
+    ),
+    _row(
+        "quotas",
+        LIST,
+        "",
+        QUOTAS,
+        "Default of the topic setting of the same name. A setting of logkernel, not of Kafka.",
+        own=True,
+        chooses="quota",
     ),
     _row(
         "logkernel.sendfile",

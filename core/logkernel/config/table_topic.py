@@ -27,6 +27,7 @@ ISR_POLICIES = OneOf("time", "messages")
 PARTITIONERS = OneOf("default", "keyed", "round_robin")
 INTERCEPTORS = Each(OneOf())
 FILTERS = Each(OneOf("match"))
+QUOTAS = Each(OneOf("rate"))
 NATURAL = Between(0)
 POSITIVE = Between(1)
 FOREVER = str(2**63 - 1)
@@ -389,5 +390,15 @@ ROWS: tuple[Setting, ...] = (
         " names one is not sent by sendfile.",
         own=True,
         chooses="fetch filter",
+    ),
+    _row(
+        "quotas",
+        LIST,
+        "",
+        QUOTAS,
+        "quotas",
+        "Plugins that hold back clients which use too much of the topic, e.g. `rate`; the longest time counts.",
+        own=True,
+        chooses="quota",
     ),
 )

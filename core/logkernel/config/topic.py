@@ -50,5 +50,6 @@ class TopicSettings:
     placement: str = "kafka"
     produce_interceptors: tuple[str, ...] = ()
     fetch_filters: tuple[str, ...] = ()
+    quotas: tuple[str, ...] = ()
     plugin: dict[str, Any] = field(factory=dict)
     """Settings that plugins own, by their full names, typed; those of a missing plugin are text."""

@@ -245,6 +245,8 @@ class Network:
                 due_ms = None
             if node.state == DOWN and node.retry_ms > now_ms:
                 due_ms = node.retry_ms
+            if node.throttled_ms > now_ms and (due_ms is None or node.throttled_ms < due_ms):
+                due_ms = node.throttled_ms  # what waits for it may go then
             if due_ms is not None and (next_ms is None or due_ms < next_ms):
                 next_ms = due_ms
         return next_ms

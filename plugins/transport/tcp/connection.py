@@ -14,10 +14,11 @@ Each request holds a place in a queue, and answers leave in the order of the que
 nothing more is read or answered; the driver sends what is in the output, then closes. In CLOSED later answers are
 dropped.
 
-Back-pressure: `feed` stops early, and `wants_data` is False, while `MAX_UNANSWERED` requests are unanswered or
-`MAX_OUTPUT_BYTES` of output wait in memory. File slices are not in memory and do not count. `feed` stops
-early as well, with `wants_data` True, after `MAX_A_TURN` requests: a flood of small ones, each answered at
-once, would hold up the other connections.
+Back-pressure: `feed` stops early, and `wants_data` is False, while `MAX_UNANSWERED` requests are unanswered,
+`MAX_OUTPUT_BYTES` of output wait in memory, or the connection is muted: a quota holds the client back, whose answers
+leave all the same (KIP-219). File slices are not in memory and do not count. `feed` stops early as well, with
+`wants_data` True, after `MAX_A_TURN` requests: a flood of small ones, each answered at once, would hold up the other
+connections.
 
 Re-entrancy: an answer may be given inside `submit`, inside `feed`. It only moves to the output; `wake`,
 which tells the driver to send, is not called while `feed` runs, as the driver sends after it anyhow.
@@ -112,6 +113,19 @@ class PendingResponse:
     """Whether the connection is closed after this response."""
 
 
+class HoldBack:
+    """`RequestContext.mute` of a connection, which it keeps only as long as that lives."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self.connection: ServerConnection | None = connection
+
+    def __call__(self, for_ms: int) -> None:
+        if self.connection is not None:
+            self.connection.hold_back(for_ms)
+
+
 class ServerConnection:
     """See the module. Not thread-safe but for `answer`s, which `defer` brings to the owner's thread."""
 
@@ -121,8 +135,11 @@ class ServerConnection:
         "_contexts",
         "_defer",
         "_feeding",
+        "_hold_back",
         "_limit",
         "_listener",
+        "_most_unanswered",
+        "_mute",
         "_spoken",
         "_thread",
         "_wake",
@@ -150,6 +167,7 @@ class ServerConnection:
         listener: str,
         max_request_bytes: int,
         wake: Callable[[], None],
+        mute: Callable[[int], None],
         defer: Callable[..., Any],
         release: Release = NEWEST,
     ) -> None:
@@ -167,9 +185,13 @@ class ServerConnection:
         self._listener = listener
         self._limit = max_request_bytes
         self._wake = wake
+        self._mute = mute
+        self._hold_back = HoldBack(self)
         self._defer = defer
         self._thread = get_ident()
         self._feeding = False
+        self._most_unanswered = MAX_UNANSWERED
+        """0 while it is muted."""
         self.has_more = False
         """Whether the last `feed` stopped before bytes that it could have handled."""
         self.software = ("", "")
@@ -181,7 +203,8 @@ class ServerConnection:
 
     @property
     def wants_data(self) -> bool:
-        return self.state == OPEN and len(self.unanswered) < MAX_UNANSWERED and self.output_bytes < MAX_OUTPUT_BYTES
+        room = len(self.unanswered) < self._most_unanswered and self.output_bytes < MAX_OUTPUT_BYTES
+        return self.state == OPEN and room
 
     @property
     def idle(self) -> bool:
@@ -204,7 +227,7 @@ class ServerConnection:
         left = MAX_A_TURN
         try:
             while end - pos >= 4:
-                full = len(self.unanswered) >= MAX_UNANSWERED or self.output_bytes >= MAX_OUTPUT_BYTES
+                full = len(self.unanswered) >= self._most_unanswered or self.output_bytes >= MAX_OUTPUT_BYTES
                 if left == 0 or full or self.state != OPEN:
                     self.has_more = True
                     break
@@ -291,9 +314,23 @@ class ServerConnection:
         commands = bool(self.door.commands(self._listener))
         context = self._contexts[codec] = RequestContext(
             self.client_id, self._client_host, self.id, self._listener, name, version, codec.capabilities,
-            commands=commands,
+            commands=commands, mute=self._hold_back,
         )  # fmt: skip
         return context
+
+    # ------------------------------------------------------------ held back by a quota
+
+    def hold_back(self, for_ms: int) -> None:
+        """Read no request for so long."""
+        if get_ident() != self._thread:
+            self._defer(self.hold_back, for_ms)
+        elif self.state == OPEN:
+            self.set_muted(True)
+            self._mute(for_ms)
+
+    def set_muted(self, muted: bool) -> None:
+        """The driver ends it when the time is over."""
+        self._most_unanswered = 0 if muted else MAX_UNANSWERED
 
     # ------------------------------------------------------------ ApiVersions, answered here
 
@@ -400,12 +437,13 @@ class ServerConnection:
         self._end(LOST)
         self.output.clear()
         self.output_bytes = 0
-        self._wake = nobody  # it is the driver's, which has us: neither is to wait for the collector
+        self._hold_back.connection = None  # contexts have it, and some are kept
+        self._wake = self._mute = nobody  # they are the driver's, which has us: neither is to wait for the collector
         self.door.disconnected(self._listener, self.id)
 
 
-def nobody() -> None:
-    """Does nothing, in place of the waker of a closed connection."""
+def nobody(*arguments: Any) -> None:
+    """Does nothing, in place of the callbacks of a closed connection."""
 
 
 def _read_small(part: Part) -> Part:

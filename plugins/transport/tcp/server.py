@@ -74,14 +74,16 @@ class Connection(asyncio.BufferedProtocol):
     """Moves bytes between a transport and a `ServerConnection`."""
 
     __slots__ = (
-        "_listener", "_paused", "_resuming", "active_s", "buffer", "host", "machine", "seen_progress", "sender",
-        "transport",
+        "_listener", "_paused", "_resuming", "_unmuting", "active_s", "buffer", "host", "machine", "seen_progress",
+        "sender", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: TcpListener) -> None:
         self._listener = listener
         self._paused = False
         self._resuming = False
+        self._unmuting: asyncio.TimerHandle | None = None
+        """The end of the time for which a quota holds the client back."""
         self.active_s = 0.0
         self.seen_progress = 0
         self.host = ""
@@ -101,6 +103,7 @@ class Connection(asyncio.BufferedProtocol):
             listener=listener.name,
             max_request_bytes=listener.settings.max_request_bytes,
             wake=self.send,
+            mute=self.mute,
             defer=listener.loop.call_soon_threadsafe,
             release=listener.release,
         )
@@ -156,6 +159,24 @@ class Connection(asyncio.BufferedProtocol):
         if not self._paused and not self.transport.is_closing():
             self.transport.resume_reading()
 
+    def mute(self, for_ms: int) -> None:
+        """Read no request for so long; a time that began before does not end earlier."""
+        loop, until = self._listener.loop, self._unmuting
+        ends_s = loop.time() + for_ms / 1000
+        if until is not None:
+            if until.when() >= ends_s:
+                return
+            until.cancel()
+        self._unmuting = loop.call_at(ends_s, self._unmute)
+        if not self._paused and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+    def _unmute(self) -> None:
+        self._unmuting = None
+        self.machine.set_muted(False)
+        self._after_sending()
+
     def stop_reading(self) -> None:
         """Take no more requests, for good."""
         self._resuming = True
@@ -173,6 +194,8 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._unmuting is not None:
+            self._unmuting.cancel()
         self.machine.lost()
         self.sender.close()
         self.buffer.drop()

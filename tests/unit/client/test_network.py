@@ -91,6 +91,16 @@ def test_a_broker_that_throttles_is_left_alone(network: Network) -> None:
     assert network.ready(1, 520)
 
 
+def test_what_waits_for_a_broker_that_throttles_is_sent_when_the_time_is_over(network: Network) -> None:
+    """Nothing else may happen meanwhile: the records of a producer waited for their delivery timeout."""
+    number, heard = up(network), Heard()
+    network.send(1, "a", heard, 10)
+    network.on_response(number, 0, ProduceResponse(throttle_time_ms=500), 20)
+    assert network.tick(20) == 520
+    assert network.tick(519) == 520
+    assert network.tick(520) != 520
+
+
 def test_a_node_that_never_answers_hides_no_other(network: Network) -> None:
     """It accepts connections, so that it looks as good as one that was never asked."""
     for asked, other in ((1, 2), (2, 1)):

@@ -85,7 +85,7 @@ def test_unknown_codec_id():
 class Sloppy:
     @hookimpl
     def logkernel_names(self):
-        return [("cleanup", "shred"), ("quark", "x"), ("codec", "brotli"), ("codec", "zstd"), ("partitioner", "near")]
+        return [("cleanup", "shred"), ("zigzag", "x"), ("codec", "brotli"), ("codec", "zstd"), ("partitioner", "near")]
 
     @hookimpl
     def logkernel_partitoner(self, name, settings, seed):
@@ -113,7 +113,7 @@ def test_an_unknown_kind_is_told_with_the_nearest_and_the_plugin(caplog):
     kernel.declarations()
     (near,) = told(caplog, "'shred'")
     assert "gives 'shred' the unknown kind 'cleanup'; did you mean 'cleanup policy'?" in near
-    (far,) = told(caplog, "'quark'")
+    (far,) = told(caplog, "'zigzag'")
     assert "use one of assignor, cleanup policy, codec," in far
     assert all("of distribution 'registered in this process'" in message for message in (near, far))
 

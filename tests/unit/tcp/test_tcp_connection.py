@@ -39,6 +39,7 @@ def machine(door: Any) -> ServerConnection:
         listener="PLAINTEXT",
         max_request_bytes=1 << 20,
         wake=lambda: None,
+        mute=lambda for_ms: None,
         defer=lambda action, *facts: action(*facts),
     )
 

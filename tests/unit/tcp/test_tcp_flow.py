@@ -148,6 +148,59 @@ def test_unanswered_requests_are_bounded(run: Any, door: Any, wire: Any) -> None
     run(scenario())
 
 
+def test_a_connection_that_is_held_back_is_answered_and_not_read(run: Any, door: Any, wire: Any) -> None:
+    """KIP-219: what a client over its quota has sent is answered, and what it sends further waits."""
+    door.replies["HeartbeatRequest"] = lambda r: HeartbeatResponse()
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.heartbeat(0))
+        await wire.read_frame(reader)
+        mute = door.seen[0][1].mute
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        mute(150)
+        mute(1)  # does not end the longer one
+        writer.write(b"".join(wire.heartbeat(number) for number in (1, 2)))
+        other_reader, other = await dial(listener)
+        other.write(wire.heartbeat(7))
+        assert (await wire.read_frame(other_reader))[0] == 7, "the others go on"
+        assert [(await wire.read_frame(reader))[0] for _ in range(2)] == [1, 2]
+        assert loop.time() - begun_s >= 0.145
+        for each in (writer, other):
+            each.close()
+        while listener.connections:
+            await asyncio.sleep(0.001)
+        mute(5)  # there is no connection any more
+        await listener.close()
+
+    run(scenario())
+
+
+def test_requests_that_came_together_wait_behind_one_that_is_held_back(run: Any, door: Any, wire: Any) -> None:
+    def reply(request: Any) -> HeartbeatResponse:
+        if len(door.seen) == 1:
+            door.seen[0][1].mute(50)
+        return HeartbeatResponse()
+
+    door.replies["HeartbeatRequest"] = reply
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        begun_s = asyncio.get_running_loop().time()
+        writer.write(b"".join(wire.heartbeat(number) for number in range(3)))
+        assert (await wire.read_frame(reader))[0] == 0
+        assert len(door.seen) == 1
+        assert [(await wire.read_frame(reader))[0] for _ in range(2)] == [1, 2]
+        assert asyncio.get_running_loop().time() - begun_s >= 0.045
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
 def test_a_flood_of_small_requests_leaves_the_others_their_turn(run: Any, door: Any, wire: Any) -> None:
     door.replies["HeartbeatRequest"] = lambda r: HeartbeatResponse()
 

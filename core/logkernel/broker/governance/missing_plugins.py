@@ -18,6 +18,7 @@ CONSEQUENCES: Final[Mapping[str, str]] = {
     "isr": "replica.lag.time.max.ms decides who is in sync meanwhile",
     "election": "they get no new leader meanwhile",
     "fetch filter": "consumers get nothing of them meanwhile",
+    "quota": "clients' requests for them fail meanwhile",
     "produce interceptor": "writes to them fail meanwhile",
     "partitioner": "records without a partition are refused meanwhile",
 }
@@ -35,6 +36,7 @@ def tell_missing(kernel: Kernel, settings: Mapping[str, TopicSettings]) -> None:
             wanted.append(("codec", each.compression_type))
         wanted += [("cleanup policy", name) for name in each.cleanup_policy]
         wanted += [("produce interceptor", name) for name in each.produce_interceptors]
+        wanted += [("quota", name) for name in each.quotas]
         wanted += [("fetch filter", name) for name in each.fetch_filters]
         for row in wanted:
             topics.setdefault(row, []).append(topic)

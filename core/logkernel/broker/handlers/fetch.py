@@ -28,6 +28,7 @@ from logkernel.vocabulary import READ_COMMITTED, FileSlice
 if TYPE_CHECKING:
     from logkernel.broker.replicas.fetch_filters import TopicFilters
     from logkernel.broker.replicas.leader_replica import LeaderReplica
+    from logkernel.broker.replicas.quotas import TopicQuotas
     from logkernel.broker.replicas.replica import Replica
 
 FILTERED_BYTES = 1 << 20
@@ -52,6 +53,7 @@ class _Fetch:
         "_heard",
         "_is_bound",
         "_knows_zstd",
+        "_metered",
         "_number",
         "_request",
         "_total",
@@ -66,6 +68,8 @@ class _Fetch:
         self._context = context
         self._filtered: list[tuple[PartitionData, TopicFilters]] | None = None
         """Of the last attempt: what has to be filtered before it is answered."""
+        self._metered: list[tuple[PartitionData, TopicQuotas]] | None = None
+        """Of the last attempt: what quotas are to hear of."""
         self._knows_zstd = "zstd" in context.capabilities
         self._answer = answer
         self._number = 0
@@ -74,7 +78,7 @@ class _Fetch:
     def attempt(self, *, final: bool) -> bool:
         """Read; answer if there is enough, or anyway where `final`. Returns whether it answered."""
         left = min(self._request.max_bytes, self._ctx.fetch_max_bytes)
-        self._filtered = None
+        self._filtered = self._metered = None
         size, urgent = 0, final
         rows: list[Row] = []
         for partition in self._fetch.to_read():
@@ -175,6 +179,8 @@ class _Fetch:
                 data.records = replica.read(asked.fetch_offset, limit, isolation, min_one=min_one)
                 if replica.filters is not None and data.records is not None:
                     self._filter_later(data, replica.filters)
+                if replica.quotas is not None and data.records is not None:
+                    self._meter_later(data, replica.quotas)
             leader = replica.leader
             data.high_watermark = leader.high_watermark
             data.last_stable_offset = leader.last_stable_offset()
@@ -199,6 +205,23 @@ class _Fetch:
             self._filtered = []
         self._filtered.append((data, filters))
 
+    def _meter_later(self, data: PartitionData, quotas: TopicQuotas) -> None:
+        if self._metered is None:
+            self._metered = []
+        self._metered.append((data, quotas))
+
+    def _meter(self, metered: list[tuple[PartitionData, TopicQuotas]]) -> int:
+        """Let quotas know what is answered; return for how many ms the client is held back."""
+        throttle_ms, mono_ms = 0, self._ctx.runtime.clock.mono_ms()
+        for data, quotas in metered:
+            found = data.records
+            size = found.size if isinstance(found, FileSlice) else len(found or b"")
+            try:
+                throttle_ms = max(throttle_ms, quotas.on_read(data.partition_index, self._context, size, mono_ms))
+            except KafkaError as error:
+                _fail(data, error)
+        return throttle_ms
+
     def _filter(self, filtered: list[tuple[PartitionData, TopicFilters]]) -> None:
         """Leave of what was read the records that the reader gets."""
         for data, filters in filtered:
@@ -212,7 +235,12 @@ class _Fetch:
         """Answer, last of all: an answer may lead to the client's next request before it returns."""
         if self._filtered is not None:
             self._filter(self._filtered)
+        throttle_ms = 0 if self._metered is None else self._meter(self._metered)
         response = response_of(self._fetch, rows)
+        if throttle_ms:
+            response.throttle_time_ms = throttle_ms
+            if self._context.mute is not None:
+                self._context.mute(throttle_ms)
         if self._number:
             self._ctx.purgatory.drop(self._number)
         self._answer(response)

@@ -56,8 +56,10 @@ def produce(ctx: HandlerContext, request: ProduceRequest, context: RequestContex
     transactional: list[tuple[LeaderReplica, Any, _Part]] | None = None if request.transactional_id is None else []
     acks = request.acks
     wall_ms = ctx.runtime.clock.wall_ms()
-    deadline_ms = ctx.runtime.clock.mono_ms() + request.timeout_ms
+    mono_ms = ctx.runtime.clock.mono_ms()
+    deadline_ms = mono_ms + request.timeout_ms
     replicas = ctx.replicas.led
+    throttle_ms = 0
     for topic in request.topic_data:
         name = topic.name
         refusal: type[KafkaError] | None = None
@@ -76,12 +78,24 @@ def produce(ctx: HandlerContext, request: ProduceRequest, context: RequestContex
             if refusal is not None or replica is None:
                 error = refusal or ctx.replicas.absence(name, data.index)
                 part.deliver(Outcome(error.code))
-            elif transactional is None:
+                continue
+            if replica.quotas is not None:
+                try:
+                    held_ms = replica.quotas.on_write(data.index, context, len(data.records or b""), mono_ms)
+                except KafkaError as problem:
+                    part.deliver(Outcome(problem.code, error_message=str(problem)))
+                    continue
+                throttle_ms = max(throttle_ms, held_ms)
+            if transactional is None:
                 replica.produce(data.records or b"", acks, part, wall_ms, deadline_ms, None, context)
             else:
                 transactional.append((replica, data.records or b"", part))
     if transactional:
         _in_transaction(ctx, request, context, transactional, wall_ms, deadline_ms)
+    if throttle_ms:
+        pending.response.throttle_time_ms = throttle_ms
+        if context.mute is not None:
+            context.mute(throttle_ms)
     pending.part_done()
 
 

@@ -1,4 +1,4 @@
-"""The plugins that one partition's topic names in a list, such as `produce.interceptors`, in their order."""
+"""The plugins that a topic names in a list, such as `produce.interceptors`, in their order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from logkernel.errors import PluginError, UnknownServerError
-from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.replica")
 
@@ -24,10 +23,10 @@ class Chain(Generic[T]):
         names: Sequence[str],
         settings: Mapping[str, Any],
         provide: Callable[[str, Mapping[str, Any]], T],
-        name: TopicPartition,
+        name: object,
         consequence: str,
     ) -> None:
-        """`provide` is the kernel's method. `consequence` of a missing plugin, for the log."""
+        """`provide` is the kernel's method; `name`, of what, and `consequence` of a missing plugin, are for the log."""
         self.made_for = (names, settings)
         self._found: list[T] = []
         self._missing: PluginError | None = None
@@ -35,7 +34,7 @@ class Chain(Generic[T]):
             try:
                 self._found.append(provide(each, settings))
             except PluginError as error:
-                log.error("%s: partition=%s %s", consequence, name, error)
+                log.error("%s: %s %s", consequence, name, error)
                 self._missing = error
 
     def all(self) -> list[T]:

@@ -32,6 +32,7 @@ from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, IsrProposal,
 if TYPE_CHECKING:
     from logkernel.broker.replicas.fetch_filters import TopicFilters
     from logkernel.broker.replicas.interceptors import TopicInterceptors
+    from logkernel.broker.replicas.quotas import TopicQuotas
 
 log = logging.getLogger("logkernel.replica")
 
@@ -82,6 +83,7 @@ class LeaderReplica(Replica):
         "interceptors",
         "leader",
         "policy",
+        "quotas",
     )
 
     def __init__(
@@ -111,7 +113,9 @@ class LeaderReplica(Replica):
         self.leader = leader
         self._expiry: Timer | None = None
         self.interceptors: TopicInterceptors | None = None
-        """None if the topic names none; likewise `filters`."""
+        """None if the topic names none; likewise `filters` and `quotas`."""
+        self.quotas: TopicQuotas | None = None
+        """Those of the topic on this broker; the manager sets it."""
         self.filters: TopicFilters | None = None
         self.configure(settings, target_codec)
 

@@ -33,6 +33,7 @@ from logkernel.vocabulary import IsrProposal, TopicPartition
 if TYPE_CHECKING:
     from logkernel.broker.replicas.follower_replica import FollowerReplica
     from logkernel.broker.replicas.leader_replica import LeaderReplica
+    from logkernel.broker.replicas.quotas import TopicQuotas
     from logkernel.broker.replicas.replica import Replica
     from logkernel.broker.replicas.roles import Logs, Obtain
     from logkernel.controller.image import Partition
@@ -106,6 +107,8 @@ class ReplicaManager:
         """What belongs here and is not served, and why."""
         self._lacking_room: dict[TopicPartition, Obtain] = {}
         """Those of them that only lacked room; how they are tried again."""
+        self._quotas: dict[str, TopicQuotas] = {}
+        """By topic, of those that name some."""
         self._codecs: dict[tuple[str, int], Codec | None] = {}
         """By name and level; None for one that cannot be had, which was logged."""
 
@@ -220,6 +223,7 @@ class ReplicaManager:
             self._runtime, name, topic_id, disk_log, leader, settings, self._target_codec(settings),
             storage_failed=self.storage_failed,
         )  # fmt: skip
+        self._set_quotas(self.led[name])
 
     # ------------------------------------------------------------ orders of a controller
 
@@ -258,6 +262,7 @@ class ReplicaManager:
             self._retire(name)
             self._events.role_changed(name)
         if delete:
+            self._quotas.pop(name.topic, None)
             self._events.before_delete(name)
             self._logs.delete(name)
         return 0
@@ -307,6 +312,7 @@ class ReplicaManager:
                 )  # fmt: skip
                 self._retire(name)
                 self.led[name] = made
+                self._set_quotas(made)
             else:
                 follower = roles.make_follower(
                     runtime, name, topic_id, state, held, settings,
@@ -355,9 +361,21 @@ class ReplicaManager:
                 if (settings.isr, settings.plugin) != (led.settings.isr, led.settings.plugin):
                     led.leader.take_isr_policy(self._isr_policy(topic, settings))
                 led.configure(settings, self._target_codec(settings))
+                self._set_quotas(led)
                 led.tick(self._runtime.clock.mono_ms(), int(self._runtime.config.get("request.timeout.ms")))
             elif followed is not None:
                 followed.configure(settings)
+
+    def _set_quotas(self, led: LeaderReplica) -> None:
+        """Give a replica its topic's quotas, which all led partitions of the topic share."""
+        topic, settings = led.name.topic, led.settings
+        if not settings.quotas:
+            self._quotas.pop(topic, None)
+            led.quotas = None
+            return
+        from logkernel.broker.replicas.quotas import quotas_of
+
+        led.quotas = self._quotas[topic] = quotas_of(self._runtime.kernel, topic, settings, self._quotas.get(topic))
 
     def _isr_policy(self, topic: str, settings: TopicSettings) -> IsrPolicy | None:
         """Return a new ISR policy of the topic's kind; None if that plugin is missing, and `replica.lag.time.max.ms`
@@ -397,6 +415,7 @@ class ReplicaManager:
         """Serve no partition of it any more, and forget which were offline."""
         for name in [each.name for each in self.all() if each.name.topic == topic]:
             self._retire(name)
+        self._quotas.pop(topic, None)
         for name in [each for each in self._offline if each.topic == topic]:
             self._online(name)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.partitioner import PartitionerContract as PartitionerContract
     from logkernel.testing.contracts.placement import PlacementContract as PlacementContract
     from logkernel.testing.contracts.produce_interceptor import ProduceInterceptorContract as ProduceInterceptorContract
+    from logkernel.testing.contracts.quota import QuotaContract as QuotaContract
     from logkernel.testing.contracts.service import ServiceContract as ServiceContract
     from logkernel.testing.contracts.shared_coordination import SharedCoordinationContract as SharedCoordinationContract
     from logkernel.testing.contracts.transport import TransportContract as TransportContract
@@ -52,6 +53,7 @@ _HOMES = {
     "PartitionerContract": "partitioner",
     "PlacementContract": "placement",
     "ProduceInterceptorContract": "produce_interceptor",
+    "QuotaContract": "quota",
     "ServiceContract": "service",
     "SharedCoordinationContract": "shared_coordination",
     "TransportContract": "transport",
@@ -73,6 +75,7 @@ __all__ = [
     "PartitionerContract",
     "PlacementContract",
     "ProduceInterceptorContract",
+    "QuotaContract",
     "ServiceContract",
     "SharedCoordinationContract",
     "TransportContract",

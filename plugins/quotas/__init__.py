@@ -1,0 +1,1 @@
+"""Quotas: how much of a topic clients may use."""
