@@ -50,6 +50,10 @@ LISTENER = "PLAINTEXT"
 LOOK_AGAIN_S = 0.005
 
 
+class NoBrokerRuns(LogkernelError):
+    """No broker of the cluster can say what there is; start one."""
+
+
 class Cluster:
     """An open cluster. Use as a context manager, or call `close`."""
 
@@ -362,12 +366,12 @@ class Cluster:
             admin.delete_topics([name])
 
     def topics(self) -> dict[str, int]:
-        """Topic name → number of partitions, without internal topics. Raises `LogkernelError` while no broker runs."""
+        """Topic name → number of partitions, without internal topics. Raises `NoBrokerRuns`."""
 
         def found() -> dict[str, int]:
             image = self._controller() or next((broker.cluster for broker in self.running()), None)
             if image is None:
-                raise LogkernelError("no broker of this cluster runs; start one")
+                raise NoBrokerRuns("no broker of this cluster runs; start one")
             return {name: len(row.partitions) for name, row in sorted(image.topics.items()) if not row.internal}
 
         return self.run(found)

@@ -5,7 +5,7 @@ kafka             a broker of the test's own
 kafka_session     the test's own topics and groups in a broker that the tests of a worker share
 kafka_memory      a broker without sockets, for our own clients
 kafka_cluster     several brokers, which a test kills and starts
-kafka_async, kafka_session_async     the first two for tests on an event loop
+kafka_async, kafka_session_async, kafka_cluster_async     three of them for tests on an event loop
 schema_registry   a schema registry of the test's own
 
 What they are like is said by the marker `kafka`, by the fixture `kafka_options`, which a suite overrides, and by ini
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from logkernel.testing.kafka.aio import AsyncKafka
+    from logkernel.testing.kafka.aio import AsyncKafka, AsyncKafkaCluster
     from logkernel.testing.kafka.broker_log import BrokerLog
     from logkernel.testing.kafka.cluster import KafkaCluster
     from logkernel.testing.kafka.kafka import Kafka
@@ -230,6 +230,14 @@ def kafka_session_async(kafka_session: KafkaNamespace) -> AsyncKafka:
     from logkernel.testing.kafka.aio import AsyncKafka
 
     return AsyncKafka(kafka_session)
+
+
+@pytest.fixture
+def kafka_cluster_async(kafka_cluster: KafkaCluster) -> AsyncKafkaCluster:
+    """`kafka_cluster` for a test on an event loop: what waits is awaited."""
+    from logkernel.testing.kafka.aio import AsyncKafkaCluster
+
+    return AsyncKafkaCluster(kafka_cluster)
 
 
 @pytest.fixture

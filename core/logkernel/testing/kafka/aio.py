@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from logkernel.testing.kafka.broker import BrokerClock
+from logkernel.testing.kafka.cluster import KafkaCluster
 from logkernel.testing.kafka.faults import AskedFault, FaultCalls
 from logkernel.testing.kafka.requests import Requests
 from logkernel.testing.kafka.view import KafkaView
@@ -16,9 +17,9 @@ T = TypeVar("T")
 
 
 class _Awaited(Generic[P, T]):
-    """A method of the view as a coroutine."""
+    """A method of a view as a coroutine."""
 
-    def __init__(self, method: Callable[Concatenate[KafkaView, P], T]) -> None:
+    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
         self._name = method.__name__
         self.__doc__ = method.__doc__
 
@@ -86,3 +87,41 @@ class AsyncKafka:
     def group(self, name: str) -> str:
         """See `KafkaView.group`."""
         return self.kafka.group(name)
+
+
+class AsyncKafkaCluster(AsyncKafka):
+    """A `KafkaCluster` whose calls are awaited, those of its brokers, too."""
+
+    def __init__(self, kafka: KafkaCluster) -> None:
+        super().__init__(kafka)
+        self._kafka = kafka
+
+    kill = _Awaited(KafkaCluster.kill)
+    stop = _Awaited(KafkaCluster.stop)
+    start = _Awaited(KafkaCluster.start)
+    move_leader = _Awaited(KafkaCluster.move_leader)
+    wait_for_isr = _Awaited(KafkaCluster.wait_for_isr)
+    wait_for_leader = _Awaited(KafkaCluster.wait_for_leader)
+    save = _Awaited(KafkaCluster.save)
+    restore = _Awaited(KafkaCluster.restore)
+
+    @property
+    def brokers(self) -> dict[int, str]:
+        """See `KafkaCluster.brokers`."""
+        return self._kafka.brokers
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """See `KafkaCluster.leader`."""
+        return self._kafka.leader(topic, partition)
+
+    def isr(self, topic: str, partition: int = 0) -> list[int]:
+        """See `KafkaCluster.isr`."""
+        return self._kafka.isr(topic, partition)
+
+    def pause(self, node: int) -> None:
+        """See `KafkaCluster.pause`."""
+        self._kafka.pause(node)
+
+    def resume(self, node: int) -> None:
+        """See `KafkaCluster.resume`."""
+        self._kafka.resume(node)

@@ -135,6 +135,10 @@ class KafkaCluster(KafkaView):
         self._cluster.close()
 
     @property
+    def closed(self) -> bool:
+        return self._cluster.closed
+
+    @property
     def cluster(self) -> Cluster:
         """The cluster inside."""
         return self._cluster

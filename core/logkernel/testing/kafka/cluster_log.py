@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from logkernel.broker.timers import Clock
-from logkernel.cluster.cluster import Cluster
+from logkernel.cluster.cluster import Cluster, NoBrokerRuns
 from logkernel.embed import into_future, isolation_level, read_from
 from logkernel.errors import LeaderNotAvailable, NotLeaderOrFollower, UnknownTopicOrPartition
 from logkernel.testing.kafka.broker import GroupsByAdmin
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 READ_BYTES: Final = 1 << 20
 LEADER_S: Final = 10.0
-"""How long a leader is waited for."""
+"""How long a leader, or any broker, is waited for."""
 CLEAN_S: Final = 30.0
 LOOK_AGAIN_S: Final = 0.002
 
@@ -65,7 +65,8 @@ class ClusterLog(GroupsByAdmin):
         self._cluster.delete_topic(name)
 
     def topics(self) -> dict[str, int]:
-        return self._cluster.topics()
+        """A broker is waited for, as one may be about to start again."""
+        return self._wait(self._cluster.topics, NoBrokerRuns)
 
     # ------------------------------------------------------------ records
 
@@ -110,7 +111,6 @@ class ClusterLog(GroupsByAdmin):
     def _at_leader(self, name: TopicPartition, work: Callable[[Broker], T]) -> T:
         """Do `work` where the partition is led. Raises `UnknownTopicOrPartition`, and `LeaderNotAvailable` where nobody
         leads it for ten seconds."""
-        deadline_s = time.monotonic() + LEADER_S
 
         def ask() -> T:
             broker = self._cluster.leading_broker(*name)
@@ -118,10 +118,15 @@ class ClusterLog(GroupsByAdmin):
                 raise LeaderNotAvailable(f"{name} has no leader; start or resume a broker that is in sync")
             return work(broker)
 
+        return self._wait(lambda: self._cluster.run(ask), LeaderNotAvailable, NotLeaderOrFollower)
+
+    def _wait(self, ask: Callable[[], T], *passing: type[Exception]) -> T:
+        """What `ask` returns, when it no longer raises what passes; its error after ten seconds."""
+        deadline_s = time.monotonic() + LEADER_S
         while True:
             try:
-                return self._cluster.run(ask)
-            except (LeaderNotAvailable, NotLeaderOrFollower):
+                return ask()
+            except passing:
                 if time.monotonic() >= deadline_s:
                     raise
             time.sleep(LOOK_AGAIN_S)

@@ -262,7 +262,9 @@ class FaultCalls(ABC, Generic[F_co]):
     def _checked(self, kind: str, given: Any, conditions: dict[str, Any]) -> dict[str, Any]:
         """The fields of a fault that is asked for. Raises `ConfigError`."""
         if kind in OF_CLUSTERS and not self._cluster:
-            raise ConfigError(f"{kind} is for the brokers of a KafkaCluster; of a single one, call kill() and start()")
+            raise ConfigError(
+                f"{kind} is for brokers of a KafkaCluster, be it of one; of Kafka, call kill() and start()"
+            )
         counts: dict[str, Any] = {name: conditions.pop(name) for name in COUNTS if name in conditions}
         for name, value in counts.items():
             _check_count(name, value)
