@@ -1,44 +1,13 @@
-"""A schema registry of the tests' own, and protobuf schemas to put into it."""
+"""Protobuf schemas to put into a registry, and the frame of values that a registry's schemas describe."""
 
 from __future__ import annotations
 
 import base64
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
 
-
-class Registry:
-    """Answers as Confluent's does, and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Any] = {}
-        self.asked: list[tuple[str, str | None]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.asked.append((self.path, self.headers.get("Authorization")))
-                found = outer.answers.get(self.path)
-                self.send_response(404 if found is None else 200)
-                self.end_headers()
-                self.wfile.write(json.dumps(found or {"error_code": 40401}).encode())
-
-            def log_message(self, *_: Any) -> None:
-                """Nothing on stderr."""
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+from logkernel.testing import SchemaRegistry
 
 
 def framed(schema_id: int, rest: bytes) -> bytes:
@@ -91,10 +60,7 @@ def file_of(*fields: tuple[str, str], message: str = "M", syntax: str = "proto3"
     return file
 
 
-def serve_protobuf(schemas: Registry, *files: Any) -> None:
-    """Schemas 1, 2 and on, the last of them the subject's newest."""
-    for number, file in enumerate(files, 1):
-        text = base64.b64encode(file.SerializeToString()).decode()
-        answer = {"id": number, "schemaType": "PROTOBUF", "schema": text}
-        schemas.answers[f"/schemas/ids/{number}?format=serialized"] = answer
-        schemas.answers["/subjects/t-value/versions/latest?format=serialized"] = answer
+def register_protobuf(registry: SchemaRegistry, subject: str, *files: Any) -> list[int]:
+    """Register files as versions of a subject. Returns their ids."""
+    texts = [base64.b64encode(file.SerializeToString()).decode() for file in files]
+    return [registry.register(subject, text, "PROTOBUF") for text in texts]

@@ -4,8 +4,6 @@ Values are written by protobuf's and Avro's own packages; of JSON the judge is S
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -19,9 +17,10 @@ pytest.importorskip("pyspark")
 descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
 fastavro = pytest.importorskip("fastavro")
 from google.protobuf import descriptor_pool, json_format, message_factory, timestamp_pb2  # noqa: E402
-from schema_registry import Registry, framed  # noqa: E402
+from schema_registry import framed, register_protobuf  # noqa: E402
 
 import logkernel  # noqa: E402
+from logkernel.testing import SchemaRegistry  # noqa: E402
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
@@ -109,10 +108,9 @@ def order(text: dict[str, Any]) -> bytes:
 
 
 @pytest.fixture
-def schemas() -> Iterator[Registry]:
-    found = Registry()
-    yield found
-    found.close()
+def schemas() -> Iterator[SchemaRegistry]:
+    with SchemaRegistry() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -160,17 +158,12 @@ BAD = b"\x0a\x7f"
 
 @pytest.mark.parametrize("how", ["a descriptor set", "a registry"])
 def test_protobuf_values_become_columns(
-    spark: Any, bootstrap: str, schemas: Registry, tmp_path: Path, how: str
+    spark: Any, bootstrap: str, schemas: SchemaRegistry, tmp_path: Path, how: str
 ) -> None:
     values: list[bytes | None] = [*(order(text) for text, _ in ORDERS), BAD, None]
     if how == "a registry":
-        schema = base64.b64encode(file().SerializeToString()).decode()
-        answer = {"id": 7, "schemaType": "PROTOBUF", "schema": schema}
-        schemas.answers = {
-            "/subjects/orders-value/versions/latest?format=serialized": answer,
-            "/schemas/ids/7?format=serialized": answer,
-        }
-        values = [value if value is None else framed(7, b"\x00" + value) for value in values]
+        (number,) = register_protobuf(schemas, "orders-value", file())
+        values = [value if value is None else framed(number, b"\x00" + value) for value in values]
         given = {"schema_registry_url": schemas.url, "value_subject": "orders-value"}
     else:
         descriptors = descriptor_pb2.FileDescriptorSet(file=[file()])
@@ -192,16 +185,14 @@ def test_protobuf_values_become_columns(
             read(spark, bootstrap, "unknown", tmp_path / "unknown", **given)
 
 
-def test_avro_of_a_registry(spark: Any, bootstrap: str, schemas: Registry, tmp_path: Path) -> None:
+def test_avro_of_a_registry(spark: Any, bootstrap: str, schemas: SchemaRegistry, tmp_path: Path) -> None:
     """Values of two schemas, and one that is none."""
     price = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
     inner = {"type": "record", "name": "In", "fields": [{"name": "t", "type": {"type": "array", "items": "string"}}]}
     old = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}, {"name": "in", "type": inner}]}
     more = [{"name": "price", "type": ["null", price], "default": None}]
     new = {**old, "fields": [{"name": "id", "type": "long"}, old["fields"][1], *more]}
-    for number, schema in ((1, old), (2, new)):
-        schemas.answers[f"/schemas/ids/{number}"] = {"schema": json.dumps(schema)}
-    schemas.answers["/subjects/records-value/versions/latest"] = {"id": 2, "schema": json.dumps(new)}
+    assert [schemas.register("records-value", schema) for schema in (old, new)] == [1, 2]
 
     def avro(schema: Any, row: Any) -> bytes:
         out = BytesIO()

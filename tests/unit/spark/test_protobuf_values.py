@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from schema_registry import Registry, descriptors, file_of, framed, serve_protobuf
+from schema_registry import descriptors, file_of, framed, register_protobuf
 
 from logkernel.attrs_lite import evolve
 from logkernel.errors import ConfigError
 from logkernel.plugins.spark import protovalues, registry
 from logkernel.plugins.spark.options import Subscription, ValueFormat
 from logkernel.plugins.spark.typed import UnreadableValue, column, resolved
+from logkernel.testing import SchemaRegistry
+from logkernel.testing.schema_registry.contract import Import, ParsedSchema
 
 pa = pytest.importorskip("pyarrow")
 T = Subscription(topics=("t",))
@@ -108,30 +110,25 @@ def test_message_indexes_that_are_none(data: str) -> None:
 
 
 @pytest.fixture
-def schemas() -> Iterator[Registry]:
-    found = Registry()
-    yield found
-    found.close()
+def schemas() -> Iterator[SchemaRegistry]:
+    with SchemaRegistry(compatibility="NONE") as found:
+        yield found
 
 
-def test_protobuf_of_a_registry(schemas: Registry) -> None:
-    text = base64.b64encode(descriptors().file[0].SerializeToString()).decode()
-    answer = {"id": 9, "schemaType": "PROTOBUF", "schema": text}
-    schemas.answers = {
-        "/subjects/t-value/versions/latest?format=serialized": answer,
-        "/schemas/ids/9?format=serialized": answer,
-    }
+def test_protobuf_of_a_registry(schemas: SchemaRegistry) -> None:
+    register_protobuf(schemas, "t-value", descriptors().file[0])
     typing = resolved(ValueFormat("protobuf", registry_url=schemas.url), T)
     assert typing is not None
     assert typing.ddl == OUTER_DDL
-    values = [framed(9, b"\x00" + OUTER_BYTES), framed(9, b"\x06" + OUTER_BYTES)]
+    values = [framed(1, b"\x00" + OUTER_BYTES), framed(1, b"\x06" + OUTER_BYTES)]
     assert column(pa.array(values), typing, OUTER_KIND).to_pylist() == [OUTER_ROW, None]
 
 
-def test_protobuf_of_a_registry_goes_by_numbers(schemas: Registry) -> None:
+def test_protobuf_of_a_registry_goes_by_numbers(schemas: SchemaRegistry) -> None:
     """As compatible schemas do: a field has a new name, another one is wider, a third is new."""
-    serve_protobuf(
+    register_protobuf(
         schemas,
+        "t-value",
         file_of(("qty", "INT32"), ("n", "INT32")),
         file_of(("quantity", "INT32"), ("n", "INT64"), ("more", "STRING")),
     )
@@ -145,9 +142,9 @@ def test_protobuf_of_a_registry_goes_by_numbers(schemas: Registry) -> None:
     ]
 
 
-def test_another_protobuf_message_is_not_the_columns(schemas: Registry) -> None:
+def test_another_protobuf_message_is_not_the_columns(schemas: SchemaRegistry) -> None:
     """Its fields may have the same names, and other types."""
-    serve_protobuf(schemas, file_of(("n", "STRING"), message="Other"), file_of(("n", "INT32")))
+    register_protobuf(schemas, "t-value", file_of(("n", "STRING"), message="Other"), file_of(("n", "INT32")))
     typing = resolved(ValueFormat("protobuf", registry_url=schemas.url), T)
     assert typing is not None
     values = pa.array([framed(1, b"\x00\x0a\x01z"), framed(2, b"\x00\x08\x05")])
@@ -157,13 +154,42 @@ def test_another_protobuf_message_is_not_the_columns(schemas: Registry) -> None:
         column(values, evolve(typing, strict=True), kind)
 
 
-def test_protobuf_that_a_registry_does_not_give(schemas: Registry) -> None:
+class Verbatim(ParsedSchema):
+    """Of a registry that knows one form of a schema, the one that it was sent."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @property
+    def canonical(self) -> str:
+        return self.text
+
+    normalized = canonical
+
+    def why_unreadable(self, written: Verbatim) -> list[str]:
+        return []
+
+
+class VerbatimFormat:
+    name = "PROTOBUF"
+
+    def parse(self, text: str, imports: Sequence[Import]) -> ParsedSchema:
+        return Verbatim(text)
+
+
+@pytest.fixture
+def verbatim() -> Iterator[SchemaRegistry]:
+    with SchemaRegistry(compatibility="NONE", formats={"PROTOBUF": VerbatimFormat()}) as found:
+        yield found
+
+
+def test_protobuf_that_a_registry_does_not_give(verbatim: SchemaRegistry) -> None:
     """One of another kind is null; one as text, and an id that it has not, fail whatever `value.mode` says."""
-    serve_protobuf(schemas, file_of(("n", "INT32")))
-    typing = resolved(ValueFormat("protobuf", registry_url=schemas.url), T)
+    register_protobuf(verbatim, "t-value", file_of(("n", "INT32")))
+    verbatim.register("other", '"int"')
+    verbatim.register("text", "message M {}", "PROTOBUF")
+    typing = resolved(ValueFormat("protobuf", registry_url=verbatim.url), T)
     assert typing is not None
-    schemas.answers["/schemas/ids/2?format=serialized"] = {"schema": '"int"'}
-    schemas.answers["/schemas/ids/3?format=serialized"] = {"schemaType": "PROTOBUF", "schema": "message M {}"}
     kind = pa.struct([("n", pa.int32())])
     stray = pa.array([framed(2, b"\x00\x02"), framed(1, b"\x00\x08\x05")])
     assert column(stray, typing, kind).to_pylist() == [None, {"n": 5}]

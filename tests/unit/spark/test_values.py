@@ -12,13 +12,14 @@ from math import isnan
 from typing import Any
 
 import pytest
-from schema_registry import Registry, framed
+from schema_registry import framed
 
 from logkernel.attrs_lite import evolve
 from logkernel.errors import ConfigError
 from logkernel.plugins.spark import avrovalues, jsonvalues, registry
 from logkernel.plugins.spark.options import Subscription, ValueFormat
 from logkernel.plugins.spark.typed import Typing, UnreadableValue, column, resolved
+from logkernel.testing import SchemaRegistry
 
 pa = pytest.importorskip("pyarrow")
 T = Subscription(topics=("t",))
@@ -229,20 +230,15 @@ def test_avro_values() -> None:
 
 
 @pytest.fixture
-def schemas() -> Iterator[Registry]:
-    found = Registry()
-    yield found
-    found.close()
+def schemas() -> Iterator[SchemaRegistry]:
+    with SchemaRegistry(compatibility="NONE") as found:
+        yield found
 
 
-def test_avro_of_a_registry(schemas: Registry) -> None:
+def test_avro_of_a_registry(schemas: SchemaRegistry) -> None:
     old = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
     new = {**old, "fields": [*old["fields"], {"name": "b", "type": "string", "default": "none"}]}
-    schemas.answers = {
-        "/subjects/t-value/versions/latest": {"id": 2, "schema": json.dumps(new)},
-        "/schemas/ids/1": {"schema": json.dumps(old)},
-        "/schemas/ids/2": {"schema": json.dumps(new), "schemaType": "AVRO"},
-    }
+    assert [schemas.register("t-value", schema) for schema in (old, new)] == [1, 2]
     typing = resolved(ValueFormat("avro", registry_url=schemas.url), T)
     assert typing is not None
     assert typing.ddl == "STRUCT<`a`: INT, `b`: STRING>"
@@ -254,31 +250,28 @@ def test_avro_of_a_registry(schemas: Registry) -> None:
     ]
     found = column(pa.array(values), typing, pa.struct([("a", pa.int32()), ("b", pa.string())])).to_pylist()
     assert found == [{"a": 5, "b": "none"}, {"a": 6, "b": "x"}, {"a": 7, "b": "none"}, None]
-    assert len(schemas.asked) == 3
+    assert len(schemas.requests) == 3
 
 
-def test_an_avro_value_of_a_schema_that_is_none(schemas: Registry) -> None:
+def test_an_avro_value_of_a_schema_that_is_none(schemas: SchemaRegistry) -> None:
     """Of another kind: it is null, or fails in its own name. One that refers to others is no fault of the value."""
-    schemas.answers = {
-        "/subjects/t-value/versions/latest": {"id": 1, "schema": '"int"'},
-        "/schemas/ids/1": {"schema": '"int"'},
-        "/schemas/ids/2": {"schema": "{}", "schemaType": "JSON"},
-        "/schemas/ids/3": {"schema": '"X"', "references": [{"name": "X", "subject": "x", "version": 1}]},
-    }
+    schemas.register("t-value", '"int"')
+    schemas.register("other", "{}", "JSON")
+    schemas.register("x", {"type": "fixed", "name": "X", "size": 1})
+    assert schemas.register("refers", '["null", "X"]', references=[("X", "x", 1)]) == 4
     typing = resolved(ValueFormat("avro", registry_url=schemas.url), T)
     assert typing is not None
     values = pa.array([framed(2, b"{}"), framed(1, b"\x02"), framed(2, b"{}")])
     assert column(values, typing, pa.int32()).to_pylist() == [None, 1, None]
     with pytest.raises(UnreadableValue, match="schema 2 is JSON"):
         column(values, evolve(typing, strict=True), pa.int32())
-    with pytest.raises(ConfigError, match="schema 3 refers to others; values that it wrote cannot be read"):
-        column(pa.array([framed(3, b"\x02")]), typing, pa.int32())
+    with pytest.raises(ConfigError, match="schema 4 refers to others; values that it wrote cannot be read"):
+        column(pa.array([framed(4, b"\x02")]), typing, pa.int32())
 
 
-def test_json_of_a_registry(schemas: Registry) -> None:
+def test_json_of_a_registry(schemas: SchemaRegistry) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    answer = {"id": 1, "schemaType": "JSON", "schema": json.dumps(schema)}
-    schemas.answers = {"/subjects/own%2Fname/versions/latest": answer}
+    schemas.register("own/name", schema, "JSON")
     typing = resolved(ValueFormat("json", registry_url=schemas.url, subject="own/name"), T)
     assert typing is not None
     assert typing.ddl == "STRUCT<`a`: BIGINT>"
@@ -286,21 +279,21 @@ def test_json_of_a_registry(schemas: Registry) -> None:
     assert found.to_pylist() == [{"a": 5}, None]
 
 
-def test_a_password_in_the_url_is_not_sent_in_the_clear_path(schemas: Registry) -> None:
-    schemas.answers = {"/subjects/t-value/versions/latest": {"id": 1, "schema": '"int"'}}
+def test_a_password_in_the_url_is_not_sent_in_the_clear_path(schemas: SchemaRegistry) -> None:
+    schemas.register("t-value", '"int"')
     url = schemas.url.replace("//", "//user:p%40ss@")
     assert resolved(ValueFormat("avro", registry_url=url), T) is not None
     expected = "Basic " + base64.b64encode(b"user:p@ss").decode()
-    assert schemas.asked == [("/subjects/t-value/versions/latest", expected)]
+    assert schemas.requests == [("GET", "/subjects/t-value/versions/latest", 200, expected)]
 
 
-def test_errors_of_a_registry(schemas: Registry) -> None:
+def test_errors_of_a_registry(schemas: SchemaRegistry) -> None:
     with pytest.raises(registry.RegistryError, match="404") as caught:
         resolved(ValueFormat("avro", registry_url=schemas.url.replace("//", "//user:secret@")), T)
     assert "secret" not in str(caught.value)
     with pytest.raises(ConfigError, match="not an http"):
         resolved(ValueFormat("avro", registry_url="ftp://host"), T)
-    schemas.answers = {"/subjects/t-value/versions/latest": {"id": 1, "schema": "{}", "schemaType": "JSON"}}
+    schemas.register("t-value", "{}", "JSON")
     with pytest.raises(ConfigError, match="is JSON"):
         resolved(ValueFormat("avro", registry_url=schemas.url), T)
     with pytest.raises(ConfigError, match=r"value\.subject"):
