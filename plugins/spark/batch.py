@@ -19,7 +19,7 @@ from .options import Options
 from .planning import DataLoss, Range
 from .rows import Layout
 from .sources import borrowed, opened
-from .worker import settle
+from .worker import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,7 +124,7 @@ def read(options: Options, layout: Layout, found: Split) -> Iterator[pa.RecordBa
     if found.row is not None:
         with borrowed(options) as source:
             yield from layout.batches(_scan(source, options, layout, found.row, found.timestamps))
-    settle()
+    freeze_modules()
 
 
 def _scan(

@@ -16,7 +16,7 @@ _aside = 0
 """How many modules of ours there were when that was done."""
 
 
-def settle() -> None:
+def freeze_modules() -> None:
     """At the end of a task: put aside what is there, once for all that was imported of ours."""
     global _aside
     count = sum(name.startswith(OURS) for name in list(sys.modules))

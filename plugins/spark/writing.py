@@ -22,7 +22,7 @@ from .exactly_once import HEAL, SKIP, Message, Row, Task, decider_id, job_query,
 from .folder import served
 from .journal import Journal
 from .sending import Columns, Rows, TaskProducer, plain_rows
-from .worker import settle
+from .worker import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -175,7 +175,7 @@ class LogkernelWriter(_BatchBase):
             done = write(self._plan, batches, slot)
         else:
             done = write_once(self._plan, batches, job_query(self._job), self._batch, slot)
-        settle()
+        freeze_modules()
         return done
 
     def commit(self, messages: Sequence[Any]) -> None:
@@ -200,14 +200,14 @@ class LogkernelStreamWriter(_StreamBase):
         batches = iterator if self.takes_arrow else arrow_batches(iterator, self._plan)
         if not self._once:
             done = write(self._plan, batches, slot)
-            settle()
+            freeze_modules()
             return done
         query = context.getLocalProperty("sql.streaming.queryId")
         batch_id = context.getLocalProperty("streaming.sql.batchId")
         if query is None or batch_id is None:
             raise ConfigError("exactlyOnce needs Spark to name the query and the batch, and it does not")
         done = write_once(self._plan, batches, query, int(batch_id), slot)
-        settle()
+        freeze_modules()
         return done
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:

@@ -59,7 +59,7 @@ class Broker:
         self.logs = logs = LogManager(runtime, self, in_memory=in_memory, disk=disk)
         self.purgatory = RequestPurgatory(runtime)
         self.turn = Turn(self.purgatory)
-        self.metadata = MetadataManager(runtime, lambda: logs.settle_deletions(self.metadata.image.topics), access.size)
+        self.metadata = MetadataManager(runtime, lambda: logs.sync_deletions(self.metadata.image.topics), access.size)
         self.replicas = ReplicaManager(
             runtime, self.turn, partition_count=self.metadata.partition_count, logs=logs, events=self
         )

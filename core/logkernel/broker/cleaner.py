@@ -245,7 +245,7 @@ class Cleaner:
         """On the broker's thread: a piece of work is through."""
         if error is None:
             try:
-                job.rewriting.settle()
+                job.rewriting.step()
             except OSError as failed:
                 error = failed
         if error is not None:

@@ -7,7 +7,7 @@
     n            -1      drop session n, full fetch without a session
     n            e > 0   incremental: must be session n's next epoch (2**31 - 1 is followed by 1)
 
-A session remembers for each partition what was last told; an incremental answer holds only what has records, an error,
+A session remembers for each partition what was last sent; an incremental answer holds only what has records, an error,
 or a changed watermark, stable offset or log start. A session looks only at partitions that may have something to tell:
 
     a partition is     when                                                      a fetch reads it
@@ -58,10 +58,10 @@ class NewsSubscriber(Protocol):
 
 
 class CachedPartition:
-    """A partition that a fetch asks for, with what its session told of it last (Kafka's name)."""
+    """A partition that a fetch asks for, with what its session sent of it last (Kafka's name)."""
 
     __slots__ = (
-        "_told",
+        "_sent",
         "key",
         "name",
         "news",
@@ -82,32 +82,32 @@ class CachedPartition:
         self.rank = rank
         self.news: News | None = None
         """Where its partition tells of itself; None until the partition was found."""
-        self._told: tuple[int, int, int] | None = None
+        self._sent: tuple[int, int, int] | None = None
 
-    # ------------------------------------------------------------ what was told
+    # ------------------------------------------------------------ what was sent
 
     def has_news(self, data: PartitionData) -> bool:
-        """Whether `data` must be told in an incremental answer."""
+        """Whether `data` belongs into an incremental answer."""
         return bool(
             data.error_code
             or data.records
             or data.diverging_epoch.end_offset >= 0
-            or (data.high_watermark, data.last_stable_offset, data.log_start_offset) != self._told
+            or (data.high_watermark, data.last_stable_offset, data.log_start_offset) != self._sent
         )
 
     def start_moved(self, data: PartitionData) -> bool:
-        """Whether the log start is another than was told, or none was told."""
-        return self._told is None or data.log_start_offset != self._told[2]
+        """Whether the log start is another than was sent, or none was sent."""
+        return self._sent is None or data.log_start_offset != self._sent[2]
 
-    def forget_told(self) -> None:
-        """Tell it anew."""
-        self._told = None
+    def forget_sent(self) -> None:
+        """Send it anew."""
+        self._sent = None
 
-    def told(self, data: PartitionData) -> None:
+    def sent(self, data: PartitionData) -> None:
         if data.error_code or data.diverging_epoch.end_offset >= 0:
-            self._told = None  # tell it again when the error is over, and the follower cut its log
+            self._sent = None  # send it again when the error is over, and the follower cut its log
         else:
-            self._told = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
+            self._sent = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
 
     def is_caught_up(self, data: PartitionData, isolation: int) -> bool:
         """Whether only news can bring more than `data`."""
@@ -182,7 +182,7 @@ class FetchSession:
                 known = self.partitions[key] = CachedPartition(key, asked, self, next(self._next_rank))
             else:
                 if asked.current_leader_epoch != known.request.current_leader_epoch:
-                    known.forget_told()  # what was told in another epoch may have been dropped
+                    known.forget_sent()  # what was sent in another epoch may have been dropped
                 known.request = asked
             self.pending.add(known)
         for topic in request.forgotten_topics_data:
@@ -199,7 +199,7 @@ class FetchSession:
         for fetch in self.waiting:
             fetch.heard(partition)
 
-    def told(self, partition: CachedPartition, data: PartitionData) -> None:
+    def sent(self, partition: CachedPartition, data: PartitionData) -> None:
         """`data` was answered, or held nothing that the client does not know."""
         if partition.subscriber is None:
             return
@@ -275,18 +275,18 @@ class FetchContext:
                 for partition in self._all:
                     partition.unsubscribe()
             return rows
-        told = []
+        answered = []
         for row in rows:
             partition, data = row
             if not self.incremental or partition.has_news(data):
-                partition.told(data)
-                told.append(row)
-            session.told(partition, data)
+                partition.sent(data)
+                answered.append(row)
+            session.sent(partition, data)
         if self._parked is not None:
             session.waiting.pop(self._parked, None)
             if session.closed:
                 session.close()
-        return told
+        return answered
 
 
 class FetchSessions:

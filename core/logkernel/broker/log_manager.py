@@ -270,7 +270,7 @@ class LogManager:
         except OSError as error:
             log.error("log not removed, the next start does: partition=%s error=%s", name, error)
 
-    def settle_deletions(self, topics: Container[str]) -> bool:
+    def sync_deletions(self, topics: Container[str]) -> bool:
         """Make the removal of the folders of all but these topics durable; return False if a disk may still have
         one."""
         directories = self.directories
@@ -339,7 +339,7 @@ class LogManager:
     def _checkpoint(self, begin: Callable[[DataDirectory], CheckpointWrite], done: Written | None = None) -> None:
         """Off the path of requests, as a disk that is busy lets a sync wait for long."""
 
-        def told(directory: DataDirectory, error: BaseException | None) -> None:
+        def written(directory: DataDirectory, error: BaseException | None) -> None:
             failed = error if error is None or isinstance(error, OSError) else OSError(str(error))
             if failed is not None:
                 self.directories.not_written(directory, failed)
@@ -348,7 +348,7 @@ class LogManager:
                 done(directory, failed)
 
         for directory in self.directories.online():
-            self._runtime.run_flush(begin(directory), partial(told, directory))
+            self._runtime.run_flush(begin(directory), partial(written, directory))
 
     def write_log_starts(self) -> bool:
         """Here and now, as what was promised must not come undone; returns whether all were written."""

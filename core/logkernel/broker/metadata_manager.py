@@ -36,11 +36,11 @@ TOPICS: Final = frozenset({"topic"})
 class MetadataManager:
     """Owns the image, the coordination that keeps its changes, and the producer ids that this broker may give."""
 
-    def __init__(self, runtime: Runtime, settle_deletions: Callable[[], bool], cluster_size: int | None = 1) -> None:
-        """`settle_deletions` makes the removal of deleted topics' folders durable; False where one may come back.
+    def __init__(self, runtime: Runtime, sync_deletions: Callable[[], bool], cluster_size: int | None = 1) -> None:
+        """`sync_deletions` makes the removal of deleted topics' folders durable; False where one may come back.
         `cluster_size` is the number of brokers that the cluster is planned to have, None if it is not known."""
         self._runtime = runtime
-        self._settle_deletions = settle_deletions
+        self._sync_deletions = sync_deletions
         self.image = ClusterImage()
         """What the changes folded to; the same object for the broker's life."""
         internal = internal_topics(runtime.kernel.services(), runtime.config)
@@ -119,7 +119,7 @@ class MetadataManager:
         assert coordination is not None, "the metadata is not loaded"
         if not self._compaction.is_due(coordination, image.size - len(image.gone)):
             return
-        gone = set(image.gone) if self._settle_deletions() else set()
+        gone = set(image.gone) if self._sync_deletions() else set()
         snapshot = [change for change in image.snapshot() if change.kind != "gone" or UUID(change.key) not in gone]
         kept = coordination.kept()
         if not self._compaction.replace(coordination, snapshot):

@@ -90,7 +90,7 @@ class PeerChannels:
         self._waiting: dict[int, deque[_Call]] = {}
         """Key → what is sent as soon as its connection stands."""
         self._channels = LoopChannels(self._network, runtime.kernel.transport(transport), settings, self._happened)
-        self._settled: deque[tuple[_Call, Any, Exception | None]] = deque()
+        self._completed: deque[tuple[_Call, Any, Exception | None]] = deque()
         self._timer: Timer | None = None
         self._closed = False
 
@@ -113,8 +113,8 @@ class PeerChannels:
         else:
             self._send(key, call, now_ms)
         self._act()
-        if self._settled:
-            self._soon(self._settle)
+        if self._completed:
+            self._soon(self._hand_out)
 
     def close(self) -> None:
         if self._closed:
@@ -123,7 +123,7 @@ class PeerChannels:
         if self._timer is not None:
             self._timer.cancel()
         self._channels.close()
-        self._settled.clear()
+        self._completed.clear()
 
     # ------------------------------------------------------------ sending
 
@@ -178,11 +178,11 @@ class PeerChannels:
         event(now_ms)
         self._release(now_ms)
         self._act()
-        self._settle()
+        self._hand_out()
 
-    def _settle(self) -> None:
-        while self._settled and not self._closed:
-            call, response, error = self._settled.popleft()
+    def _hand_out(self) -> None:
+        while self._completed and not self._closed:
+            call, response, error = self._completed.popleft()
             try:
                 if error is None:
                     call.answer(response)
@@ -191,8 +191,8 @@ class PeerChannels:
             except Exception:
                 log.exception("a response was not handled: node_id=%d request=%s", call.target, call.name)
 
-    def settle_later(self, call: _Call, response: Any, error: Exception | None) -> None:
-        self._settled.append((call, response, error))
+    def hand_out_later(self, call: _Call, response: Any, error: Exception | None) -> None:
+        self._completed.append((call, response, error))
 
     def _arm(self, mono_ms: int) -> None:
         """Look at the connections at `mono_ms`, or before that."""
@@ -251,4 +251,4 @@ class _Call:
     def complete(self, response: Any, error: Exception | None, now_ms: int) -> None:
         if isinstance(error, NetworkException):
             error = PeerLost(f"broker {self.target} gave {self.name} no answer: {error}")
-        self._owner.settle_later(self, response, error)
+        self._owner.hand_out_later(self, response, error)

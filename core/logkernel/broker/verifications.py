@@ -178,7 +178,7 @@ class Verifications:
 
     def _ask(self, writes: Sequence[PartitionWrite], terms: Terms, since_ms: int) -> None:
         if COORDINATOR_REQUEST not in self._serves():
-            self._settle(writes, _all(writes, InvalidProducerIdMapping.code))
+            self._take_codes(writes, _all(writes, InvalidProducerIdMapping.code))
             return
         topics: dict[str, list[int]] = {}
         for write in writes:
@@ -196,9 +196,9 @@ class Verifications:
             again = [write for write in writes if codes.get(write.replica.name) == ConcurrentTransactions.code]
             if again and terms.implicit and self._may_ask_again(since_ms):
                 self._later(again, terms, since_ms)
-                self._settle([write for write in writes if write not in again], codes)
+                self._take_codes([write for write in writes if write not in again], codes)
             else:
-                self._settle(writes, codes)
+                self._take_codes(writes, codes)
 
         context = RequestContext(client_id="broker", internal=True)
         self._dispatch(AddPartitionsToTxnRequest([transaction]), context, heard)
@@ -212,7 +212,7 @@ class Verifications:
         pause_ms = int(self._runtime.config.get("add.partitions.to.txn.retry.backoff.ms"))
         self._runtime.after(pause_ms, lambda: self._ask(writes, terms, since_ms))
 
-    def _settle(self, writes: Sequence[PartitionWrite], codes: Mapping[TopicPartition, int]) -> None:
+    def _take_codes(self, writes: Sequence[PartitionWrite], codes: Mapping[TopicPartition, int]) -> None:
         """Take the coordinator's answer: write or refuse the waiting batch, then handle those behind it."""
         for write in writes:
             behind = self._waiting.pop(write.key)

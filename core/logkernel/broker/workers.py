@@ -51,7 +51,7 @@ class ThreadWorkers:
         self._name = name
         self._threads = threads
         self._pool: Executor | None = None
-        self._told: deque[tuple[Done, BaseException | None]] = deque()
+        self._finished: deque[tuple[Done, BaseException | None]] = deque()
         self._news = threading.Event()
         self._hurry = threading.Event()
         self._wakeup: Callable[[], object] | None = None
@@ -75,7 +75,7 @@ class ThreadWorkers:
         self._tell(lambda error: action(), None)
 
     def _tell(self, done: Done, error: BaseException | None) -> None:
-        self._told.append((done, error))
+        self._finished.append((done, error))
         self._news.set()
         wakeup = self._wakeup
         if wakeup is not None:
@@ -84,8 +84,8 @@ class ThreadWorkers:
 
     def poll(self) -> None:
         self._news.clear()
-        while self._told:
-            done, error = self._told.popleft()
+        while self._finished:
+            done, error = self._finished.popleft()
             done(error)
 
     def wait(self, seconds: float) -> None:
@@ -101,7 +101,7 @@ class ThreadWorkers:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
-        self._told.clear()
+        self._finished.clear()
 
 
 class SteppedWorkers:
@@ -113,7 +113,7 @@ class SteppedWorkers:
         self.paused_s = 0.0
         """How long jobs have rested, all together; no time passes meanwhile."""
         self._wakeup: Callable[[], object] | None = None
-        self._told: deque[tuple[Done, Exception | None]] = deque()
+        self._finished: deque[tuple[Done, Exception | None]] = deque()
 
     def set_wakeup(self, wakeup: Callable[[], object] | None) -> None:
         self._wakeup = wakeup
@@ -134,7 +134,7 @@ class SteppedWorkers:
             work()
         except Exception as raised:
             error = raised
-        self._told.append((done, error))
+        self._finished.append((done, error))
         if self._wakeup is not None:
             self._wakeup()
         return True
@@ -144,13 +144,13 @@ class SteppedWorkers:
         action()
 
     def poll(self) -> None:
-        while self._told:
-            done, error = self._told.popleft()
+        while self._finished:
+            done, error = self._finished.popleft()
             done(error)
 
     def wait(self, seconds: float) -> None:
         """Run the oldest job: waiting lets the workers work."""
-        if not self._told:
+        if not self._finished:
             self.run_one()
 
     def pause(self, seconds: float) -> None:
@@ -161,4 +161,4 @@ class SteppedWorkers:
 
     def close(self) -> None:
         self.waiting.clear()
-        self._told.clear()
+        self._finished.clear()

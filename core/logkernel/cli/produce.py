@@ -73,7 +73,7 @@ def produce(
     common = [(name, value.encode()) for name, value in pairs(how["header"]).items()]
     failed: list[Exception] = []
 
-    def told(metadata: Any, error: Exception | None) -> None:
+    def delivered(metadata: Any, error: Exception | None) -> None:
         if error is not None:
             failed.append(error)
         elif as_json:
@@ -95,7 +95,7 @@ def produce(
                 headers=[*common, *row.headers],
                 partition=how["partition"] if row.partition is None else row.partition,
                 timestamp_ms=None if row.timestamp_ms < 0 else row.timestamp_ms,
-                on_delivery=told,
+                on_delivery=delivered,
             )
             if failed:
                 break

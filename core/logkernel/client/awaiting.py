@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from logkernel.client.base import BaseClient
 from logkernel.client.drivers.loop_driver import wait_outcome, wait_until
-from logkernel.client.steps import Settle, Step, Steps, Tell, Wait
+from logkernel.client.steps import Step, Steps, Tell, Wait, WaitForBatch
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ async def run(driver: Any, steps: Steps[T]) -> T:
 async def _carry_out(driver: Any, step: Step) -> Any:
     if isinstance(step, Wait):
         return await wait_until(driver, step.ready, step.deadline_s, step.under_way)
-    if isinstance(step, Settle):
+    if isinstance(step, WaitForBatch):
         return await wait_outcome(driver, step.pending, step.deadline_s)
     if isinstance(step, Tell):
         answer = step.function(step.partitions)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from logkernel.client import shutdown
 from logkernel.client.base import BaseClient
-from logkernel.client.steps import Settle, Step, Steps, Tell, Wait
+from logkernel.client.steps import Step, Steps, Tell, Wait, WaitForBatch
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def run(driver: Any, steps: Steps[T]) -> T:
 def _carry_out(driver: Any, step: Step) -> Any:
     if isinstance(step, Wait):
         return driver.wait(step.ready, step.deadline_s, step.under_way)
-    if isinstance(step, Settle):
+    if isinstance(step, WaitForBatch):
         return driver.wait_outcome(step.pending, step.deadline_s)
     if isinstance(step, Tell):
         return step.function(step.partitions)

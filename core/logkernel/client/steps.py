@@ -1,7 +1,7 @@
 """The calls of a client as lists of steps.
 
-A call that may wait is a generator. It yields `Wait`, `Settle`, `Tell` and `End`; clients for threads and for asyncio
-differ only in how they carry these out (`blocking`, `awaiting`).
+A call that may wait is a generator. It yields `Wait`, `WaitForBatch`, `Tell` and `End`; clients for threads and for
+asyncio differ only in how they carry these out (`blocking`, `awaiting`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Wait:
 
 
 @define(eq=False)
-class Settle:
+class WaitForBatch:
     """Wait until `pending` has its outcome and its callbacks have run, or for a time; the step gets whether it has."""
 
     pending: Pending
@@ -53,7 +53,7 @@ class End:
     deadline_s: float | None
 
 
-Step = Wait | Settle | Tell | End
+Step = Wait | WaitForBatch | Tell | End
 Steps = Generator[Step, Any, T]
 
 

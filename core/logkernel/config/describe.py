@@ -93,12 +93,12 @@ def _in_use(config: BrokerConfig, overrides: Mapping[str, str], settings: list[S
     # What a plugin's setting chooses counts where that plugin is in use, as compaction.strategy with compact.
     chosen |= choices([one for one in choosers if not chosen.isdisjoint(definitions.provided.get(one.plugin, ()))])
 
-    def told(setting: Setting) -> bool:
+    def is_in_use(setting: Setting) -> bool:
         provided = definitions.provided.get(setting.plugin, frozenset())
         could = any(kind in kinds for kind, _ in provided)
         return not could or setting.name in overrides or not chosen.isdisjoint(provided)
 
-    return [setting for setting in settings if not setting.plugin or told(setting)]
+    return [setting for setting in settings if not setting.plugin or is_in_use(setting)]
 
 
 def _text(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str]) -> str:
@@ -195,8 +195,8 @@ def describe_broker(config: BrokerConfig, keys: Iterable[str] | None = None) -> 
 def _described(config: BrokerConfig) -> dict[str, Setting]:
     known = config.definitions.broker
     given = {name for _, layer in config.layers for name in layer}
-    told = {name: setting for name, setting in known.items() if name in given or not setting.internal}
-    return told | {name: _foreign(name) for name in given - known.keys()}
+    described = {name: setting for name, setting in known.items() if name in given or not setting.internal}
+    return described | {name: _foreign(name) for name in given - known.keys()}
 
 
 def _foreign(name: str) -> Setting:

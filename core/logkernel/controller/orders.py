@@ -88,7 +88,7 @@ class Answered:
     """The broker's replicas of these partitions went offline."""
     online: list[Name] = field(factory=list)
     """Its replicas of these were offline, and are not any more."""
-    settled: list[UUID] = field(factory=list)
+    erased: list[UUID] = field(factory=list)
     """Deleted topics whose last replica is confirmed to be gone."""
     stale_controller: bool = False
     """The broker has orders of a later controller."""
@@ -233,8 +233,8 @@ class Orders:
         """Version of the live brokers; grows when one registers, leaves or changes its address."""
         self._deleting: dict[str, dict[UUID, set[tuple[int, int]]]] = {}
         """Topic name → deleted topic id → (broker, partition) of each replica whose deletion is not confirmed."""
-        self.settled: list[UUID] = []
-        """Deleted topics whose last replica is gone, besides those in `Answered.settled`."""
+        self.erased: list[UUID] = []
+        """Deleted topics whose last replica is gone, besides those in `Answered.erased`."""
         for topic in image.gone.values():
             if topic is not None:
                 self._resume_deletion(topic)
@@ -252,7 +252,7 @@ class Orders:
         if waiting:
             self._deleting.setdefault(topic.name, {})[topic.id] = waiting
         else:
-            self.settled.append(topic.id)
+            self.erased.append(topic.id)
 
     # ------------------------------------------------------------ questions
 
@@ -298,7 +298,7 @@ class Orders:
         for topic_name, ids in list(self._deleting.items()):
             for index in {index for replicas in ids.values() for holder, index in replicas if holder == node}:
                 if self._holds(node, (topic_name, index)):
-                    self._gone(node, (topic_name, index), self.settled)
+                    self._gone(node, (topic_name, index), self.erased)
                 else:
                     backlog.stop((topic_name, index), BEING_DELETED)
         backlog.forget |= {topic_id: topic for topic_id, topic in self.image.gone.items() if topic is not None}
@@ -535,7 +535,7 @@ class Orders:
                 if name not in backlog.quiet and name not in backlog.stops:
                     backlog.stopping.discard(name)
                 if errors.get(name) != KafkaStorageError.code:
-                    self._gone(node, name, answered.settled)
+                    self._gone(node, name, answered.erased)
             else:
                 refused.stopped[name] = leader_epoch
         for name, is_new in payload.ordered.items():
@@ -565,7 +565,7 @@ class Orders:
         answered.refused.append((name, code))
         return False
 
-    def _gone(self, node: int, name: Name, settled: list[UUID]) -> None:
+    def _gone(self, node: int, name: Name, erased: list[UUID]) -> None:
         """A broker has no replica of any deleted topic of that name any more: none was ordered since the
         StopReplica."""
         deleting = self._deleting.get(name[0])
@@ -575,7 +575,7 @@ class Orders:
             waiting.discard((node, name[1]))
             if not waiting:
                 del deleting[topic_id]
-                settled.append(topic_id)
+                erased.append(topic_id)
         if not deleting:
             del self._deleting[name[0]]
 

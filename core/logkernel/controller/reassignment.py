@@ -109,7 +109,7 @@ def _judged(
     if asked.replicas is None:
         if not is_moving(row):
             raise NoReassignmentInProgress("no reassignment of this partition is under way, so none can be cancelled")
-        cancelled = _settled(row, _at_rest(row), alive)
+        cancelled = _with_replicas(row, _at_rest(row), alive)
         if cancelled is None:
             raise InvalidReplicaAssignment("none of the former replicas is alive and in sync; wait for one, try again")
         return cancelled
@@ -146,11 +146,11 @@ def _begun(row: Partition, target: tuple[int, ...], alive: Collection[int]) -> P
         removing=tuple(node for node in rest if node not in target),
     )
     if set(target) <= set(isr):
-        return _settled(row, target, alive) or moving
+        return _with_replicas(row, target, alive) or moving
     return moving
 
 
-def _settled(row: Partition, target: tuple[int, ...], alive: Collection[int]) -> Partition | None:
+def _with_replicas(row: Partition, target: tuple[int, ...], alive: Collection[int]) -> Partition | None:
     """Return the partition with the replicas `target` and no reassignment; None while none of them could lead."""
     isr = tuple(node for node in row.isr if node in target)
     leader = row.leader if row.leader in target else _first(target, isr, alive)
@@ -173,7 +173,7 @@ def finish(image: ClusterImage, names: Iterable[Name], alive: Collection[int]) -
             continue
         target = _target(row)
         if set(target) <= set(row.isr):
-            after = _settled(row, target, alive)
+            after = _with_replicas(row, target, alive)
             if after is not None:
                 _write(result, (topic, index), row, after)
     return result

@@ -134,7 +134,7 @@ class InSyncReplicas:
 
     @property
     def proposal(self) -> IsrProposal | None:
-        """The proposal that the controller has not settled; sent again until the state is STUCK."""
+        """The proposal that the controller has not answered; sent again until the state is STUCK."""
         return self._proposal
 
     @property

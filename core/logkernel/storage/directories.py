@@ -155,9 +155,9 @@ class LogDirectories:
         """
         self._needs = needs
         if any(directory.has_copies() for directory in self.online()):
-            from logkernel.storage.moving import settle
+            from logkernel.storage.moving import end_interrupted
 
-            self.interrupted += settle(self._disk, self.directories, needs.settings, needs.deleted)
+            self.interrupted += end_interrupted(self._disk, self.directories, needs.settings, needs.deleted)
         places: dict[TopicPartition, list[DataDirectory]] = {}
         for directory in self.online():
             try:

@@ -152,9 +152,9 @@ class Log:
         self._truncation = Truncation(segments, folder, self.epochs, producers)
         self._compaction = Compaction(name, segments, folder, producers, loader.clean_offset)
         self._compaction.cut(self.end_offset)  # the end may have been cut off by the loader
-        self._settle_in(loader)
+        self._finish_opening(loader)
 
-    def _settle_in(self, loader: LogLoader) -> None:
+    def _finish_opening(self, loader: LogLoader) -> None:
         """Names that opening changed become durable, and what was dropped in an earlier life goes."""
         folder, active = self._folder, self.segments.active
         folder.opened(changed=loader.changed)
@@ -343,7 +343,7 @@ class Log:
         self.promised_start = min(self.promised_start, end)
         self._flusher.cut(end)
         self._compaction.cut(end)
-        self._truncation.settle(end)
+        self._truncation.follow(end)
 
     def truncate_fully_and_start_at(self, offset: int, wall_ms: int = 0) -> None:
         """Throw every record away; the log starts and ends at `offset`. Durable on return."""
@@ -354,7 +354,7 @@ class Log:
         self.start_offset = self.end_offset = offset
         self.promised_start = 0
         self._flusher.cut(offset)
-        self._truncation.settle(offset)
+        self._truncation.follow(offset)
 
     # ------------------------------------------------------------ drops at the start
 

@@ -94,7 +94,7 @@ class LogFolder:
         self._loose.add(path)
         self._unsynced_names = True
 
-    def settle(self, path: str) -> None:
+    def sync_file(self, path: str) -> None:
         """Sync such a file now, unless a flush did. Raises `OSError`."""
         if path in self._loose or path in self._taken:
             self.disk.sync(path)

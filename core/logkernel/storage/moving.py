@@ -213,7 +213,7 @@ class FutureLog:
 # ---------------------------------------------------------------- at the next open
 
 
-def settle(
+def end_interrupted(
     disk: Disk,
     directories: Sequence[DataDirectory],
     settings: Callable[[str], TopicSettings],
@@ -233,7 +233,7 @@ def settle(
                 if name is None or name.topic in NO_TOPICS or directory.drop_deleted(folder, name, deleted):
                     continue
                 if moved is not None:
-                    _settle_moved(disk, directories, directory, folder, moved, settings, deleted)
+                    _end_moved(disk, directories, directory, folder, moved, settings, deleted)
                 else:
                     directory.drop(folder, name)
                     interrupted.append((name, directory.path))
@@ -246,7 +246,7 @@ def _online(directories: Sequence[DataDirectory]) -> list[DataDirectory]:
     return [each for each in directories if each.failure is None]
 
 
-def _settle_moved(
+def _end_moved(
     disk: Disk,
     directories: Sequence[DataDirectory],
     directory: DataDirectory,

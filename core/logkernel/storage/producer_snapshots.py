@@ -47,15 +47,15 @@ class ProducerSnapshots:
         self._folder.write(path, data)
         return True
 
-    def settle(self, offset: int) -> None:
+    def sync(self, offset: int) -> None:
         """Make the snapshot at `offset` durable, if there is one. Raises `OSError`."""
-        self._folder.settle(self.path(offset))
+        self._folder.sync_file(self.path(offset))
 
     def write_durably(self, offset: int) -> None:
         """As `write`, unless it is there, and durably."""
         if not self._folder.disk.exists(self.path(offset)):
             self.write(offset)
-        self.settle(offset)
+        self.sync(offset)
 
     def restore(self, segments: Sequence[Segment], end: int, offsets: Iterable[int]) -> list[int]:
         """Bring the ledger to the state at offset `end`: the newest readable snapshot up to it, of those at `offsets`,

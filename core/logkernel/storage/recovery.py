@@ -87,7 +87,7 @@ class ProducerReplay:
     def note(self, position: int, header: tuple[int, ...], control: bytes | None) -> None:
         producer_id = header[9]
         if header[5] & (TRANSACTIONAL | CONTROL):
-            self._settle(producer_id)
+            self._replay_waiting(producer_id)
             self._replay(position, header, control)
         else:
             waiting = self._waiting.get(producer_id)
@@ -95,7 +95,7 @@ class ProducerReplay:
                 waiting = self._waiting[producer_id] = deque(maxlen=REMEMBERED)
             waiting.append((position, header))
 
-    def _settle(self, producer_id: int) -> None:
+    def _replay_waiting(self, producer_id: int) -> None:
         for position, header in self._waiting.pop(producer_id, ()):
             self._replay(position, header, None)
 

@@ -12,7 +12,7 @@ from logkernel.vocabulary import SegmentFacts
 
 
 class Truncation:
-    """A cut has two steps: the records go (`cut`, `clear`); then what is known of them follows (`settle`), which makes
+    """A cut has two steps: the records go (`cut`, `clear`); then what is known of them follows (`follow`), which makes
     the cut durable. Between the two the log's bounds are moved. Each raises `OSError`."""
 
     __slots__ = ("_epochs", "_folder", "_producers", "_segments")
@@ -45,7 +45,7 @@ class Truncation:
         self._segments.restart(self._folder.new_segment(offset, wall_ms, settings))
         self._epochs.clear()
 
-    def settle(self, end: int) -> None:
+    def follow(self, end: int) -> None:
         """The log was cut to end at `end`: leader epochs and producers follow."""
         self.forget_epochs(end)
         self._producers.cut(self._segments, end)
@@ -66,7 +66,7 @@ class Truncation:
         """Drop the oldest `count` segments; returns what they were."""
         if not count:
             return []
-        self._producers.settle(self._segments[count].base)  # what it says of producers is said nowhere else then
+        self._producers.sync(self._segments[count].base)  # what it says of producers is said nowhere else then
         facts = self._segments.facts_of_first(count, settings.cleanup_policy)
         for segment in self._segments.take_first(count):
             self._folder.dropped.leave(segment.base, wall_ms)
@@ -76,7 +76,7 @@ class Truncation:
 
     def remove_first(self) -> int:
         """Remove the files of the oldest segment, which is not the only one, here and now; returns where it ended."""
-        self._producers.settle(self._segments[1].base)
+        self._producers.sync(self._segments[1].base)
         (segment,) = self._segments.take_first(1)
         for path in self._folder.dropped.files_of(segment.base):
             if self._folder.disk.exists(path):

@@ -64,9 +64,9 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         said = set() if filter is None else set(re.findall(r"\w+", str(filter)))
         needed = [name for name in self._schema.names if name in names or name in said]
         schema = pa.schema([self._schema.field(name) for name in needed])
-        return TopicScan(self._told(self._batches(schema, filter, said)), names, schema, filter)
+        return TopicScan(self._reporting(self._batches(schema, filter, said)), names, schema, filter)
 
-    def _told(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def _reporting(self, batches: Iterator[Any]) -> Iterator[Any]:
         try:
             yield from batches
         except LogkernelError as error:

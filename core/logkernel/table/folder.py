@@ -112,9 +112,9 @@ class FolderSource(ScanningSource):
         reader, path = self._reader(partition)
         if self._cluster is not None:
             return self._cluster.bounds(partition, isolation)
-        told = _told(path, partition)
-        if told is not None:
-            return Bounds(told["logStart"], told["lastStable" if committed else "highWatermark"])
+        answered = _ask_bounds(path, partition)
+        if answered is not None:
+            return Bounds(answered["logStart"], answered["lastStable" if committed else "highWatermark"])
         start = self._start(reader, path, partition)
         last = reader.end_offset()
         end = max(start, min(last, _checkpoint(path, HIGH_WATERMARKS).get(TopicPartition(*partition), last)))
@@ -240,7 +240,7 @@ def _checkpoint(path: str, name: str) -> dict[TopicPartition, int]:
     return {}
 
 
-def _told(path: str, partition: TopicPartition) -> dict[str, int] | None:
+def _ask_bounds(path: str, partition: TopicPartition) -> dict[str, int] | None:
     """Return the bounds of a partition from the broker that runs on `path`; None if none answers."""
     try:
         answer = ask(path, "partition.bounds", {"topic": partition[0], "partition": partition[1]})

@@ -100,7 +100,7 @@ class Reply:
             raise self._error
         return self._response
 
-    def settle(self, response: Any, error: Exception | None = None) -> None:
+    def complete(self, response: Any, error: Exception | None = None) -> None:
         self.correlation_id = None
         self._response = response
         self._error = error
@@ -250,7 +250,7 @@ class TcpChannel:
             self._fail(str(error))
             return False
         for correlation_id, response in responses:
-            self._replies.pop(correlation_id).settle(response)
+            self._replies.pop(correlation_id).complete(response)
         return size == len(room)
 
     def _expect(self, missing: int) -> None:
@@ -268,7 +268,7 @@ class TcpChannel:
         self._selector.close()
         self._socket.close()
         for reply in self._replies.values():
-            reply.settle(None, self._closed)
+            reply.complete(None, self._closed)
         self._replies.clear()
 
 

@@ -338,7 +338,7 @@ class ServerConnection:
         from .apis.api_versions import answer
 
         door = self.door
-        features = self._spoken.told(door.features())
+        features = self._spoken.shown(door.features())
         response = answer(version, request, self._advertised(), features, door.features_epoch())
         if version >= 3 and not response.error_code:
             self.software = (request.client_software_name, request.client_software_version)

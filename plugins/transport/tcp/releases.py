@@ -83,9 +83,9 @@ class Release:
     rows: Mapping[int, Row]
     """API key → its line of the registry, with the versions that are served."""
     features: frozenset[str] | None = None
-    """The features that are told of; None: all."""
+    """The features that clients are shown; None: all."""
 
-    def told(self, features: Mapping[str, tuple[int, int, int]]) -> Mapping[str, tuple[int, int, int]]:
+    def shown(self, features: Mapping[str, tuple[int, int, int]]) -> Mapping[str, tuple[int, int, int]]:
         """Those of `BrokerDoor.features` that this release knows."""
         if self.features is None:
             return features

@@ -64,7 +64,7 @@ class Asked:
         fresh = {key: replicas for key, replicas in self.rows.items() if before.get(key) != replicas}
         return [MetadataChange(self.kind, key, {"replicas": list(replicas)}) for key, replicas in fresh.items()]
 
-    def settle(self, answered: Collection[str], is_moving: Callable[[str], bool]) -> bool:
+    def take_out(self, answered: Collection[str], is_moving: Callable[[str], bool]) -> bool:
         """Take out what was answered, and what moved and does not any more; whether the node is another now."""
         moving = set(filter(is_moving, self.rows))
         over = [key for key in self.rows if key not in moving and (key in answered or key in self.moving)]

@@ -219,7 +219,7 @@ class Tree:
                 last.extend(self.fact(change))
             else:
                 first.extend(self.fact(change))
-        last.extend(self._settle_asked(changes))
+        last.extend(self._take_out_asked(changes))
         return [stage for stage in (first, last) if stage]
 
     def is_moving(self, key: str) -> bool:
@@ -228,10 +228,10 @@ class Tree:
         shadow = self.topics.get(name)
         return shadow is not None and bool(shadow.node.adding.get(int(index)) or shadow.node.removing.get(int(index)))
 
-    def _settle_asked(self, changes: Sequence[MetadataChange]) -> Iterator[Operation]:
+    def _take_out_asked(self, changes: Sequence[MetadataChange]) -> Iterator[Operation]:
         for kind, asked in self.asked.items():
             answered = {change.key for change in changes if change.kind == kind}
-            if asked.settle(answered, self.is_moving):
+            if asked.take_out(answered, self.is_moving):
                 if asked.rows:
                     yield Set(asked.path, asked.data(), asked.version)
                     asked.version += 1
@@ -374,7 +374,7 @@ class Tree:
         yield Create(path, dump(change.value))
 
 
-def told(entity_path: str) -> Create:
+def change_note(entity_path: str) -> Create:
     """Tells every broker that the settings of an entity changed."""
     return Create(f"{CONFIG_CHANGES}/config_change_", change_data(entity_path), sequence=True)
 

@@ -396,7 +396,7 @@ class ZooKeeperSession:
 
     def _poll(self, events: SessionEvents) -> bool:
         """Whether `poll` may have more to report."""
-        if self._state.is_told_over:
+        if self._state.has_reported_end:
             return False
         if not self._is(State.ENDED) and (self.zk.is_lost or self.zk.is_overdue):
             self._end()

@@ -58,12 +58,12 @@ REPORTS: Final = {State.UNSURE: "unsure", State.ENDED: "lost"}
 class SessionState:
     """Time is an argument: monotonic, in seconds."""
 
-    __slots__ = ("_not_before_s", "_told", "_wrong", "_wrong_s", "state")
+    __slots__ = ("_not_before_s", "_reported", "_wrong", "_wrong_s", "state")
 
     def __init__(self) -> None:
         self.state = State.ALIVE
         """Read-only."""
-        self._told = State.ALIVE
+        self._reported = State.ALIVE
         self._not_before_s = 0.0
         self._wrong = 0
         """How often the tree was wrong in a row, the first time not counted."""
@@ -88,7 +88,7 @@ class SessionState:
     def trust(self) -> str:
         """All was read anew. Returns what the broker is told; only for one that was told "unsure"."""
         self._move(Event.TRUSTED)
-        self._told = State.ALIVE
+        self._reported = State.ALIVE
         return "back"
 
     def end(self) -> None:
@@ -96,19 +96,19 @@ class SessionState:
 
     def report(self) -> str | None:
         """What the broker has to be told now, None for nothing."""
-        if self.state is self._told or self.state is State.ALIVE:
+        if self.state is self._reported or self.state is State.ALIVE:
             return None
-        self._told = self.state
+        self._reported = self.state
         return REPORTS[self.state]
 
     def mute(self) -> None:
         """It is over, and nobody is told of that."""
         self._move(Event.OVER)
-        self._told = State.ENDED
+        self._reported = State.ENDED
 
     @property
-    def is_told_over(self) -> bool:
-        return self._told is State.ENDED
+    def has_reported_end(self) -> bool:
+        return self._reported is State.ENDED
 
     def _move(self, event: Event) -> None:
         self.state = TRANSITIONS[self.state, event]

@@ -16,7 +16,7 @@ from logkernel.errors import KafkaStorageError
 
 from . import entities, layout
 from .connection import Connection, failed
-from .plan import MAX_MULTI_BYTES, MAX_OPERATIONS, Create, Delete, Operation, Set, check_sizes, size_of, told
+from .plan import MAX_MULTI_BYTES, MAX_OPERATIONS, Create, Delete, Operation, Set, change_note, check_sizes, size_of
 
 ATTEMPTS: Final = 20
 CONFLICTS: Final = (BadVersionError, NodeExistsError, NoNodeError)
@@ -96,9 +96,9 @@ def _entity(zk: Connection, node: str, wanted: Sequence[entities.Entity], made: 
         return []
     data = entities.config_data(after)
     if found is not None:
-        return [Set(node, data, found.version), told(wanted[0].path)]
+        return [Set(node, data, found.version), change_note(wanted[0].path)]
     made.add(node)
-    return [*_parents(zk, node, made), Create(node, data), told(wanted[0].path)]
+    return [*_parents(zk, node, made), Create(node, data), change_note(wanted[0].path)]
 
 
 def _rules(

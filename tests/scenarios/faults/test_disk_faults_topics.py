@@ -84,7 +84,7 @@ def test_a_topic_deleted_and_made_anew_while_a_directory_is_offline_holds_no_old
     find(machine, how)
     assert [machine.values(partition=each) for each in (0, 1)] == [[b"new"], [b"new"]]
     assert folders(machine) == ["/a/t-0", "/a/t-1"]
-    assert machine.broker.logs.settle_deletions(machine.broker.cluster.topics)
+    assert machine.broker.logs.sync_deletions(machine.broker.cluster.topics)
 
 
 @WAYS

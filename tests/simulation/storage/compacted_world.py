@@ -141,7 +141,7 @@ class World:
                     self.append()
                 if self.random.random() < 0.05:
                     self.drop()
-                rewriting.settle()
+                rewriting.step()
                 turns -= 1
             self.swapped += rewriting.swapped
             if rewriting.done and not rewriting.stopped:

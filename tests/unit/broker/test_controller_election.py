@@ -354,7 +354,7 @@ def test_a_term_that_is_over_decides_and_sends_nothing_in_the_next_one() -> None
     cluster.kill(3)  # its election will be tried again
     cluster.keeper.fails = False
     told: list[str] = []
-    term.when_told(lambda: told.append("over"), 60_000)
+    term.when_confirmed(lambda: told.append("over"), 60_000)
     session.make_unsure()
     session.make_sure()
     cluster.run()
@@ -516,12 +516,12 @@ def test_who_waits_for_orders_is_told_when_this_broker_confirmed_them_or_the_tim
     cluster.away.add(1)
     election = cluster.election
     election.active.commit(cluster.controller.controller.create_topic(election.active.image, "t", 3, 1))
-    election.active.when_told(lambda: told.append("late"), 500)
+    election.active.when_confirmed(lambda: told.append("late"), 500)
     cluster.run(499)
     assert told == []
     cluster.run(1)
     assert told == ["late"]
-    election.active.when_told(lambda: told.append("soon"), 500)
+    election.active.when_confirmed(lambda: told.append("soon"), 500)
     cluster.away.clear()
     cluster.run(200)
     assert told == ["late", "soon"]

@@ -10,7 +10,7 @@ import pytest
 
 from logkernel.client.admin import group_offsets, groups, topics
 from logkernel.client.admin.machine import AdminMachine, Operation
-from logkernel.client.admin.plans import PATIENCE, Ask, Pause, Plan, ask, at_brokers, settled
+from logkernel.client.admin.plans import PATIENCE, Ask, Pause, Plan, ask, at_brokers, values_or_raise
 from logkernel.client.settings.admin import load_admin
 from logkernel.errors import (
     GroupIdNotFound,
@@ -450,13 +450,13 @@ def test_a_broker_that_is_not_known_yet_makes_the_metadata_new() -> None:
 
 
 def test_results_are_told_with_the_first_error() -> None:
-    assert settled({"a": 1}) == {"a": 1}
+    assert values_or_raise({"a": 1}) == {"a": 1}
     first = InvalidRequest("first")
     with pytest.raises(InvalidRequest) as caught:
-        settled({"a": 1, "b": first, "c": LeaderNotAvailable("second")})
+        values_or_raise({"a": 1, "b": first, "c": LeaderNotAvailable("second")})
     assert caught.value is first
     assert first.results is not None
     assert first.results["a"] == 1
     with pytest.raises(ValueError):
-        settled({"a": ValueError()})
+        values_or_raise({"a": ValueError()})
     assert PATIENCE == 3

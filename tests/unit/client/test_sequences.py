@@ -96,10 +96,10 @@ def test_a_refused_batch_leaves_no_gap(sequences: Sequences) -> None:
     refused, second = sent(sequences, batch(3)), sent(sequences, batch())
     sequences.wire -= 1
     sequences.failed(refused)
-    sequences.settle()
+    sequences.close_gaps()
     assert second.sequence == 5, "it is on the wire under this number"
     sequences.wire -= 1
-    sequences.settle()
+    sequences.close_gaps()
     assert (second.sequence, sequences.next) == (2, 4)
 
 
@@ -108,7 +108,7 @@ def test_a_batch_that_was_perhaps_written_keeps_its_number(sequences: Sequences)
     sequences.wire = 0
     second.maybe_written = True
     sequences.failed(refused)
-    sequences.settle()
+    sequences.close_gaps()
     assert second.sequence == 5
     assert sequences.unresolved
 

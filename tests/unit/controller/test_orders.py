@@ -303,7 +303,7 @@ def test_a_deleted_topic_is_forgotten_then_quiet_then_gone() -> None:
         states = request.topic_states[0].partition_states
         assert [(state.leader_epoch, state.delete_partition) for state in states] == [(-2, delete)] * 2
     assert kinds(cluster.seen(3)) == ["UpdateMetadata"]
-    assert [found for answer in answers for found in answer.settled] == [ONE]
+    assert [found for answer in answers for found in answer.erased] == [ONE]
     assert cluster.followers[1].logs == {}
 
 
@@ -328,9 +328,9 @@ def test_a_broker_that_was_away_during_a_deletion_is_told_of_it_when_it_is_back(
     cluster.run()
     cluster.stop(2)
     cluster.orders.fold([MetadataChange("topic", "t", None)])
-    assert [answer.settled for answer in cluster.run() if answer.settled] == []
+    assert [answer.erased for answer in cluster.run() if answer.erased] == []
     cluster.start(2)
-    assert [answer.settled for answer in cluster.run() if answer.settled] == [[ONE]]
+    assert [answer.erased for answer in cluster.run() if answer.erased] == [[ONE]]
     assert cluster.followers[2].logs == {}
 
 
@@ -576,7 +576,7 @@ def test_a_new_controller_finishes_a_deletion() -> None:
     cluster.run()
     cluster.orders.fold([MetadataChange("topic", "t", None)])
     cluster.elect(2, list(cluster.orders.image.snapshot()))
-    assert [answer.settled for answer in cluster.run() if answer.settled] == [[ONE]]
+    assert [answer.erased for answer in cluster.run() if answer.erased] == [[ONE]]
     cluster.check()
     assert cluster.followers[1].logs == cluster.followers[2].logs == {}
 
@@ -588,7 +588,7 @@ def test_a_new_controller_does_not_delete_a_later_topic_of_the_same_name() -> No
     cluster.run()
     cluster.seen(1)
     cluster.elect(2, list(cluster.orders.image.snapshot()))
-    assert cluster.orders.settled == [ONE]
+    assert cluster.orders.erased == [ONE]
     cluster.run()
     cluster.check()
     assert "StopReplica" not in kinds(cluster.seen(1))
@@ -607,7 +607,7 @@ def test_a_log_in_an_offline_directory_is_deleted_when_its_broker_is_back() -> N
     cluster.run()
     assert cluster.followers[1].logs == {("t", 0): ONE}
     cluster.start(1)
-    assert [answer.settled for answer in cluster.run() if answer.settled] == [[ONE]]
+    assert [answer.erased for answer in cluster.run() if answer.erased] == [[ONE]]
     assert cluster.followers[1].logs == {}
 
 
@@ -626,7 +626,7 @@ def test_a_later_topic_of_the_same_name_is_not_deleted_when_its_broker_is_back()
     cluster.run()
     cluster.seen(1)
     cluster.start(1)
-    assert cluster.orders.settled == [ONE]
+    assert cluster.orders.erased == [ONE]
     cluster.run()
     cluster.check()
     assert "StopReplica" not in kinds(cluster.seen(1))

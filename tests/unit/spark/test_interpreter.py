@@ -39,13 +39,13 @@ def test_what_a_users_functions_import_and_drop_is_collected() -> None:
     text = """
 import gc, weakref
 from logkernel.plugins.spark import worker
-worker.settle()
+worker.freeze_modules()
 import zipapp
 class Model: pass
 model = Model()
 model.itself = model
 gone = weakref.ref(model)
-worker.settle()
+worker.freeze_modules()
 del model
 gc.collect()
 assert gone() is None
@@ -57,14 +57,14 @@ def test_what_was_imported_is_put_aside_once() -> None:
     text = """
 import gc
 from logkernel.plugins.spark import worker
-worker.settle()
+worker.freeze_modules()
 aside = gc.get_freeze_count()
 assert aside > 1000
 kept = [[] for _ in range(1000)]
-worker.settle()
+worker.freeze_modules()
 assert gc.get_freeze_count() <= aside
 import logkernel.table.query
-worker.settle()
+worker.freeze_modules()
 assert gc.get_freeze_count() > aside
 """
     subprocess.run([sys.executable, "-c", text], check=True)

@@ -212,7 +212,7 @@ def test_rows_become_arrow_where_a_writer_gets_rows(monkeypatch: pytest.MonkeyPa
     assert batch.column(0).to_pylist() == ["a", "b"]
     monkeypatch.setattr(writing, "_context", lambda: SimpleNamespace(partitionId=lambda: 0))
     monkeypatch.setattr(writing, "write", lambda plan, batches, slot: list(batches))
-    monkeypatch.setattr(writing, "settle", lambda: None)
+    monkeypatch.setattr(writing, "freeze_modules", lambda: None)
     for writer in (writing.LogkernelWriter(plan, None), writing.LogkernelStreamWriter(plan, once=False)):
         for takes_arrow, given in ((True, [batch]), (False, rows)):
             monkeypatch.setattr(type(writer), "takes_arrow", takes_arrow)

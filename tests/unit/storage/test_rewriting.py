@@ -62,7 +62,7 @@ def test_no_more_than_one_group_is_there_twice(store):
     log, rewriting = begun(store, keys=150)
     before = most = log.size_bytes
     while not rewriting.done:
-        for act in (rewriting.work, rewriting.settle):
+        for act in (rewriting.work, rewriting.step):
             act()
             files = [name for name in store.names() if ".log" in name]
             most = max(most, sum(store.disk.size(f"{log.folder}/{name}") for name in files))

@@ -58,10 +58,10 @@ def test_features_came_with_releases() -> None:
         "share.version": (0, 1, 1),
         "own": (1, 1, 1),
     }
-    assert dict(NEWEST.told(levels)) == levels
-    assert set(release("4.3").told(levels)) == {"transaction.version", "group.version", "share.version"}
-    assert set(release("4.1").told(levels)) == {"transaction.version", "group.version"}
-    assert set(release("3.9").told(levels)) == set()
+    assert dict(NEWEST.shown(levels)) == levels
+    assert set(release("4.3").shown(levels)) == {"transaction.version", "group.version", "share.version"}
+    assert set(release("4.1").shown(levels)) == {"transaction.version", "group.version"}
+    assert set(release("3.9").shown(levels)) == set()
 
 
 def test_another_release_is_not_known() -> None:

@@ -63,16 +63,16 @@ def test_its_broker_is_told_once_of_each_change() -> None:
     assert session.report() is None
     session.doubt(2.0)
     session.end()
-    assert not session.is_told_over
+    assert not session.has_reported_end
     assert [session.report(), session.report()] == ["lost", None]
-    assert session.is_told_over
+    assert session.has_reported_end
 
 
 def test_nobody_is_told_of_the_end_of_a_session_that_was_closed() -> None:
     session = SessionState()
     session.mute()
     assert session.report() is None
-    assert session.is_told_over
+    assert session.has_reported_end
 
 
 def test_a_tree_that_is_wrong_again_and_again_is_left_alone_longer_until_it_was_calm() -> None:

@@ -136,7 +136,7 @@ class ActiveController:
                 orders.broker_came(node, epoch)
         self.check_brokers()
         self._elections.elect_all_leaderless()  # a controller may have died between a topic and its first leaders
-        self._settle_leftovers()
+        self._forget_leftovers()
         self.reassignments.finish_all()
         self._sender.send_soon()  # also where no broker came or went: what was kept before may not have been ordered
         if self._commits.is_open:
@@ -156,9 +156,9 @@ class ActiveController:
         """See `Commits.commit`."""
         return self._commits.commit(result)
 
-    def when_told(self, work: Callable[[], None], timeout_ms: int) -> None:
-        """See `OrderSender.when_told`."""
-        self._sender.when_told(work, timeout_ms)
+    def when_confirmed(self, work: Callable[[], None], timeout_ms: int) -> None:
+        """See `OrderSender.when_confirmed`."""
+        self._sender.when_confirmed(work, timeout_ms)
 
     def alter_partitions(self, result: ControllerResult) -> None:
         """As `commit`, of in-sync replicas that leaders proposed."""
@@ -208,7 +208,7 @@ class ActiveController:
             self.brokers.came(node, epoch)
             orders.broker_came(node, epoch)
             self._elections.broker_came(node, epoch)
-            self._settle_leftovers()
+            self._forget_leftovers()
         if gone or came:
             self.reassignments.finish_all()
             self._sender.send_soon()
@@ -279,13 +279,13 @@ class ActiveController:
             self._elections.replicas_offline(node, answered.offline)
         if answered.online:
             self._elections.replicas_online(answered.online)
-        self._settle(answered.settled)
+        self._forget_erased(answered.erased)
 
-    def _settle_leftovers(self) -> None:
-        settled, self._orders.settled = self._orders.settled, []
-        self._settle(settled)
+    def _forget_leftovers(self) -> None:
+        erased, self._orders.erased = self._orders.erased, []
+        self._forget_erased(erased)
 
-    def _settle(self, topic_ids: Iterable[UUID]) -> None:
+    def _forget_erased(self, topic_ids: Iterable[UUID]) -> None:
         """No broker holds anything of these deleted topics."""
         changes = [MetadataChange("gone", str(topic_id), None) for topic_id in topic_ids]
         if changes:

@@ -29,7 +29,7 @@ class OrderSender:
         self._turn = turn
         self._orders = orders
         self._send = send
-        self._told = answered
+        self._on_answered = answered
         self._waits = OrderWaits(runtime, turn)
         self._back_off: Timer | None = None
         self._will_send = self._closed = False
@@ -38,7 +38,7 @@ class OrderSender:
         """The term is over: send nothing more, ignore responses, and answer all that wait."""
         self._closed = True
         self._stop_timer()
-        self._waits.told()
+        self._waits.confirmed()
 
     def send_soon(self) -> None:
         """At the end of the turn."""
@@ -46,7 +46,7 @@ class OrderSender:
             self._will_send = True
             self._turn.call_soon(self._send_all)
 
-    def when_told(self, work: Callable[[], None], timeout_ms: int) -> None:
+    def when_confirmed(self, work: Callable[[], None], timeout_ms: int) -> None:
         """Run `work` once this broker itself has confirmed what was ordered until now, or the time is up."""
         self._waits.add(work, timeout_ms)
         self.send_soon()
@@ -66,7 +66,7 @@ class OrderSender:
         if deadline is not None:
             self._back_off = self._runtime.timers.at(max(deadline, now + 1), self._send_all)
         if self._waits and orders.is_up_to_date(self._runtime.node_id):
-            self._waits.told()
+            self._waits.confirmed()
 
     def _stop_timer(self) -> None:
         if self._back_off is not None:
@@ -75,5 +75,5 @@ class OrderSender:
 
     def _answered(self, node: int, request: Order, response: Any) -> None:
         if not self._closed:
-            self._told(node, self._orders.on_answer(node, request, response, self._runtime.clock.mono_ms()))
+            self._on_answered(node, self._orders.on_answer(node, request, response, self._runtime.clock.mono_ms()))
             self.send_soon()

@@ -41,7 +41,7 @@ class OrderWaits:
         wait.timer = self._runtime.after(max(timeout_ms, 0), late)
         self._waits.append(wait)
 
-    def told(self) -> None:
+    def confirmed(self) -> None:
         """The orders are confirmed, or never will be: run all waiting work at the end of the turn."""
         waits, self._waits = self._waits, []
         for wait in waits:

@@ -171,8 +171,8 @@ class ClusterMember:
             self.election.poll_soon()
         return result.response
 
-    def when_told(self, work: Callable[[], None], timeout_ms: int) -> None:
-        self.election.active.when_told(work, timeout_ms)
+    def when_confirmed(self, work: Callable[[], None], timeout_ms: int) -> None:
+        self.election.active.when_confirmed(work, timeout_ms)
 
     def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         return self.election.active.elect_leaders(request)

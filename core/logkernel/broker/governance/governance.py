@@ -119,7 +119,7 @@ class Governance(Protocol):
         `KafkaError` if the coordination cannot be reached."""
         ...
 
-    def when_told(self, work: Callable[[], None], timeout_ms: int) -> None:
+    def when_confirmed(self, work: Callable[[], None], timeout_ms: int) -> None:
         """Run `work` when this broker knows what was committed until now, or the time is up. Raises `NotController`."""
         ...
 

@@ -93,7 +93,7 @@ class Standalone:
         self._carry_out(self._metadata.commit(result))
         return result.response
 
-    def when_told(self, work: Callable[[], None], timeout_ms: int) -> None:
+    def when_confirmed(self, work: Callable[[], None], timeout_ms: int) -> None:
         work()
 
     def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:

@@ -31,7 +31,7 @@ def elect_leaders(ctx: HandlerContext, request: ElectLeadersRequest, context: Re
     except NotController as error:
         answer(refusal(request, error))
     else:
-        ctx.governance.when_told(lambda: answer(response), request.timeout_ms)
+        ctx.governance.when_confirmed(lambda: answer(response), request.timeout_ms)
 
 
 def alter_partition_reassignments(

@@ -112,7 +112,7 @@ def controlled_shutdown(
         answer(ControlledShutdownResponse(error.code))
         return
     response.remaining_partitions = [RemainingPartition(*name) for name in left]
-    active.when_told(lambda: answer(response), ctx.runtime.config.get("controller.socket.timeout.ms"))
+    active.when_confirmed(lambda: answer(response), ctx.runtime.config.get("controller.socket.timeout.ms"))
 
 
 def _active(ctx: HandlerContext, context: RequestContext) -> ActiveController:

@@ -42,7 +42,7 @@ def _decide(
     except NotController as error:
         answer(refusal(request, error))
         return
-    ctx.governance.when_told(lambda: answer(response), request.timeout_ms)
+    ctx.governance.when_confirmed(lambda: answer(response), request.timeout_ms)
 
 
 HANDLERS: Handlers = dict(

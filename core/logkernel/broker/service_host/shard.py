@@ -117,7 +117,7 @@ class _Commit:
         if outcome.error_code:
             self._shard.failed(self._decision, outcome)
         elif self._machine is self._shard.machine:  # else whoever waited was refused when it was replaced
-            self._shard.settled(self._decision)
+            self._shard.wait_over(self._decision)
 
 
 class _Tail:
@@ -136,7 +136,7 @@ class _Tail:
         if self._replica.leader.high_watermark < self._end:
             self._replica.news.subscribe(self)
         else:
-            self._shard.settled(Decision())
+            self._shard.wait_over(Decision())
 
 
 class Shard:
@@ -291,7 +291,7 @@ class Shard:
         with contextlib.suppress(ServiceFailed):
             self.tell(event, *facts)
 
-    def settled(self, decision: Decision) -> None:
+    def wait_over(self, decision: Decision) -> None:
         self._done += 1
         self.committed(decision)
         while self._held and self._held[0][0] <= self._done:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from logkernel.attrs_lite import field, frozen, mutable
-from logkernel.client.admin.plans import CONTROLLER, Plan, ask, in_rows, row_error, settled
+from logkernel.client.admin.plans import CONTROLLER, Plan, ask, in_rows, row_error, values_or_raise
 from logkernel.errors import ConfigError
 from logkernel.requests.access import (
     AclCreation,
@@ -132,7 +132,7 @@ def create_acls(rules: AclBinding | Iterable[AclBinding]) -> Plan[None]:
         for rule in wanted
     ]
     response = yield from ask(CreateAclsRequest(rows), CONTROLLER, in_rows("results"))
-    settled({rule: row_error(row, rule) or True for rule, row in zip(wanted, response.results, strict=True)})
+    values_or_raise({rule: row_error(row, rule) or True for rule, row in zip(wanted, response.results, strict=True)})
 
 
 def delete_acls(filters: AclFilter | Iterable[AclFilter]) -> Plan[list[AclBinding]]:
@@ -141,11 +141,11 @@ def delete_acls(filters: AclFilter | Iterable[AclFilter]) -> Plan[list[AclBindin
     rows = [DeleteAclsFilter(*_filtered(given)) for given in wanted]
     response = yield from ask(DeleteAclsRequest(rows), CONTROLLER, in_rows("filter_results"))
     told = zip(wanted, response.filter_results, strict=True)
-    found = settled({given: row_error(row, given) or row for given, row in told})
+    found = values_or_raise({given: row_error(row, given) or row for given, row in told})
     gone = {
         _deleted(acl): row_error(acl, acl.resource_name) or True for row in found.values() for acl in row.matching_acls
     }
-    return list(settled(gone))
+    return list(values_or_raise(gone))
 
 
 def _deleted(acl: Any) -> AclBinding:
@@ -192,7 +192,7 @@ def describe_user_scram_credentials(users: Iterable[str] | None = None) -> Plan[
     """Return the credentials of each user, of all users or of these. Raises `ResourceNotFound`."""
     names = None if users is None else [UserName(user) for user in users]
     response = yield from ask(DescribeUserScramCredentialsRequest(names))
-    return settled({row.user: row_error(row, row.user) or _credentials(row) for row in response.results})
+    return values_or_raise({row.user: row_error(row, row.user) or _credentials(row) for row in response.results})
 
 
 def _credentials(row: Any) -> tuple[ScramCredential, ...]:
@@ -214,7 +214,7 @@ def alter_user_scram_credentials(
         salted = hashlib.pbkdf2_hmac(_HASHES[code], change.password.encode(), change.salt, max(change.iterations, 1))
         request.upsertions.append(ScramCredentialUpsertion(change.user, code, change.iterations, change.salt, salted))
     response = yield from ask(request, CONTROLLER, in_rows("results"))
-    settled({row.user: row_error(row, row.user) or True for row in response.results})
+    values_or_raise({row.user: row_error(row, row.user) or True for row in response.results})
 
 
 # ---------------------------------------------------------------- client quotas
@@ -260,4 +260,4 @@ def alter_client_quotas(
         for key, ops in changes.items()
     ]
     response = yield from ask(AlterClientQuotasRequest(rows, validate_only), CONTROLLER, in_rows("entries"))
-    settled({key: row_error(row, key) or True for key, row in zip(changes, response.entries, strict=True)})
+    values_or_raise({key: row_error(row, key) or True for key, row in zip(changes, response.entries, strict=True)})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from logkernel.attrs_lite import field, frozen, mutable
-from logkernel.client.admin.plans import CONTROLLER, Ask, Plan, ask, at_brokers, row_error, settled
+from logkernel.client.admin.plans import CONTROLLER, Ask, Plan, ask, at_brokers, row_error, values_or_raise
 from logkernel.client.admin.topics import TopicDescription, topic_of
 from logkernel.errors import ConfigError, UnsupportedVersion
 from logkernel.requests.api_versions import ApiVersionsRequest
@@ -128,7 +128,7 @@ def update_features(
     code = UPGRADES[upgrade_type]
     rows = [FeatureUpdateKey(name, level, code, code != 1) for name, level in levels.items()]
     response = yield from ask(UpdateFeaturesRequest(TIMEOUT_MS, rows, validate_only), CONTROLLER)
-    settled({row.feature: row_error(row, row.feature) or True for row in response.results})
+    values_or_raise({row.feature: row_error(row, row.feature) or True for row in response.results})
 
 
 def describe_quorum() -> Plan[QuorumDescription]:

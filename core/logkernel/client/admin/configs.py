@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from logkernel.attrs_lite import field, frozen, mutable
-from logkernel.client.admin.plans import ANY, CONTROLLER, Ask, Plan, ask, in_rows, rows_by, settled, until_known
+from logkernel.client.admin.plans import ANY, CONTROLLER, Ask, Plan, ask, in_rows, rows_by, until_known, values_or_raise
 from logkernel.client.cluster.calls import Target
 from logkernel.config.values import render
 from logkernel.errors import ConfigError
@@ -137,12 +137,14 @@ def describe_configs(
             asked = [DescribeConfigsResource(_kind(row), row.name, keys) for row in rows]
             asks.append(Ask(DescribeConfigsRequest(asked, synonyms, documentation), target))
         outcomes = yield asks
-        return _told(groups, outcomes, "results", lambda key, row: {it.name: _entry(it) for it in row.configs})
+        return _by_resource(groups, outcomes, "results", lambda key, row: {it.name: _entry(it) for it in row.configs})
 
-    return settled((yield from until_known(wanted, attempt)))
+    return values_or_raise((yield from until_known(wanted, attempt)))
 
 
-def _told(groups: Mapping[Any, list[ConfigResource]], outcomes: Sequence[Any], rows: str, made: Any) -> dict[Any, Any]:
+def _by_resource(
+    groups: Mapping[Any, list[ConfigResource]], outcomes: Sequence[Any], rows: str, made: Any
+) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for keys, outcome in zip(groups.values(), outcomes, strict=True):
         if isinstance(outcome, Exception):
@@ -191,7 +193,7 @@ def alter_configs(changes: Changes, *, validate_only: bool = False) -> Plan[None
         ]
         asks.append(Ask(IncrementalAlterConfigsRequest(rows, validate_only), target, in_rows("responses")))
     outcomes = yield asks
-    settled(_told(groups, outcomes, "responses", lambda key, row: True))
+    values_or_raise(_by_resource(groups, outcomes, "responses", lambda key, row: True))
 
 
 def _alterable(name: str, change: Change) -> IncrementalAlterConfigsAlterableConfig:

@@ -16,9 +16,9 @@ from logkernel.client.admin.plans import (
     by_topic,
     row_error,
     rows_by,
-    settled,
     several,
     until_known,
+    values_or_raise,
 )
 from logkernel.client.cluster.calls import BY_NAME
 from logkernel.client.vocabulary import Committed
@@ -79,7 +79,7 @@ def list_consumer_group_offsets(
             error = row_error(row, name)
             if error is not None or row.committed_offset != NO_OFFSET:
                 found[name] = error or Committed(row.committed_offset, row.committed_leader_epoch, row.metadata or "")
-    return dict(sorted(settled(found).items()))
+    return dict(sorted(values_or_raise(found).items()))
 
 
 def _fetch_verdict(response: Any) -> int:
@@ -116,7 +116,7 @@ def alter_consumer_group_offsets(group: str, offsets: ByPartition[int | Committe
         response = yield from ask(request, ("group", group), _commit_verdict, BY_NAME)
         return rows_by(left, rows_of_topics(response.topics).items(), lambda name, row: True)
 
-    settled((yield from until_known(rows, attempt)))
+    values_or_raise((yield from until_known(rows, attempt)))
 
 
 def _committed(given: int | Committed) -> Committed:
@@ -139,7 +139,7 @@ def delete_consumer_group_offsets(group: str, partitions: Iterable[Partition]) -
         for topic, indexes in by_topic(partitions).items()
     ]
     response = yield from ask(OffsetDeleteRequest(group, topics), ("group", group))
-    settled({name: row_error(row, name) or True for name, row in rows_of_topics(response.topics).items()})
+    values_or_raise({name: row_error(row, name) or True for name, row in rows_of_topics(response.topics).items()})
 
 
 # ---------------------------------------------------------------- share groups
@@ -164,7 +164,7 @@ def list_share_group_offsets(
             error = row_error(row, name)
             if error is not None or row.start_offset != NO_OFFSET:
                 found[name] = error or ShareOffset(row.start_offset, row.leader_epoch, row.lag)
-    return dict(sorted(settled(found).items()))
+    return dict(sorted(values_or_raise(found).items()))
 
 
 def _first_group_verdict(response: Any) -> int:
@@ -189,11 +189,11 @@ def alter_share_group_offsets(group: str, offsets: ByPartition[int]) -> Plan[Non
         response = yield from ask(AlterShareGroupOffsetsRequest(group, topics), ("group", group))
         return rows_by(left, rows_of_topics(response.responses, "topic_name").items(), lambda name, row: True)
 
-    settled((yield from until_known(rows, attempt)))
+    values_or_raise((yield from until_known(rows, attempt)))
 
 
 def delete_share_group_offsets(group: str, topics: str | Iterable[str]) -> Plan[None]:
     """Delete the state that a share group without members has of topics. Raises `NonEmptyGroup`, `GroupIdNotFound`."""
     rows = [DeleteShareGroupOffsetsRequestTopic(topic) for topic in several(topics)]
     response = yield from ask(DeleteShareGroupOffsetsRequest(group, rows), ("group", group))
-    settled({row.topic_name: row_error(row, row.topic_name) or True for row in response.responses})
+    values_or_raise({row.topic_name: row_error(row, row.topic_name) or True for row in response.responses})

@@ -13,8 +13,8 @@ from logkernel.client.admin.plans import (
     at_brokers,
     in_rows,
     row_error,
-    settled,
     several,
+    values_or_raise,
 )
 from logkernel.client.membership.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from logkernel.errors import GroupIdNotFound, InvalidRequest, KafkaError, UnsupportedVersion
@@ -106,7 +106,7 @@ def describe_groups(groups: str | Iterable[str]) -> Plan[dict[str, GroupDescript
             described = found[group] = _description(group, outcome, made)
             if isinstance(described, GroupDescription):
                 described.coordinator = asked.node
-    return settled({group: found[group] for group in wanted})
+    return values_or_raise({group: found[group] for group in wanted})
 
 
 def _description(group: str, outcome: Any, made: Any) -> GroupDescription | Exception:
@@ -190,7 +190,7 @@ def delete_groups(groups: str | Iterable[str]) -> Plan[None]:
     """Delete groups without members, and their offsets. Raises `NonEmptyGroup`, `GroupIdNotFound`."""
     wanted: list[str] = several(groups)
     outcomes = yield [Ask(DeleteGroupsRequest([group]), ("group", group), in_rows("results")) for group in wanted]
-    settled({group: _first(outcome, "results", group) for group, outcome in zip(wanted, outcomes, strict=True)})
+    values_or_raise({group: _first(outcome, "results", group) for group, outcome in zip(wanted, outcomes, strict=True)})
 
 
 def _first(outcome: Any, rows: str, name: str) -> Any:
@@ -225,7 +225,7 @@ def remove_members_from_group(
     for row in response.members:
         name = row.group_instance_id if row.group_instance_id in statics else row.member_id
         told[name] = row_error(row, name) or row
-    settled(told)
+    values_or_raise(told)
 
 
 def rows_of_topics(topics: Sequence[Any], name: str = "name") -> Mapping[TopicPartition, Any]:

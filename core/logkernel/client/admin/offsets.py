@@ -14,7 +14,7 @@ from logkernel.client.admin.plans import (
     by_topic,
     partitions_of,
     row_error,
-    settled,
+    values_or_raise,
 )
 from logkernel.client.vocabulary import OffsetAndTime
 from logkernel.errors import ConfigError
@@ -67,7 +67,7 @@ def list_offsets(
             for row in topic.partitions:
                 yield TopicPartition(topic.name, row.partition_index), row.error_code, None, row
 
-    found = settled((yield from at_leaders(times, make, rows)))
+    found = values_or_raise((yield from at_leaders(times, make, rows)))
     return {
         name: None if row.offset < 0 else OffsetAndTime(row.offset, row.timestamp, row.leader_epoch)
         for name, row in found.items()

@@ -17,7 +17,7 @@ from logkernel.client.admin.plans import (
     by_topic,
     partitions_of,
     row_error,
-    settled,
+    values_or_raise,
 )
 from logkernel.errors import ConfigError, ElectionNotNeeded
 from logkernel.requests.placement import (
@@ -90,7 +90,7 @@ def elect_leaders(
             name = TopicPartition(topic.topic, row.partition_id)
             needless = row.error_code == ElectionNotNeeded.code
             found[name] = False if needless else (row_error(row, name) or True)
-    return settled(found)
+    return values_or_raise(found)
 
 
 def describe_log_dirs(
@@ -158,7 +158,7 @@ def alter_replica_log_dirs(places: Mapping[tuple[str, int, int], str]) -> Plan[N
             for row in topic.partitions:
                 key = (topic.topic_name, row.partition_index, broker)
                 found[key] = row_error(row, f"{topic.topic_name}-{row.partition_index}") or True
-    settled(found)
+    values_or_raise(found)
 
 
 def alter_partition_reassignments(
@@ -182,7 +182,7 @@ def alter_partition_reassignments(
         for part in row.partitions:
             name = TopicPartition(row.name, part.partition_index)
             found[name] = row_error(part, name) or True
-    settled(found)
+    values_or_raise(found)
 
 
 def _ids(replicas: Sequence[int] | None) -> list[int] | None:

@@ -36,7 +36,7 @@ from logkernel.peer.network import NONE
 from logkernel.requests.cluster import MetadataRequest, MetadataRequestTopic
 from logkernel.vocabulary import TopicPartition
 
-__all__ = ["ANY", "CONTROLLER", "Ask", "Pause", "Plan", "ask", "at_leaders", "settled"]
+__all__ = ["ANY", "CONTROLLER", "Ask", "Pause", "Plan", "ask", "at_leaders", "values_or_raise"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -122,7 +122,7 @@ def row_error(row: Any, name: object) -> KafkaError | None:
     return error_for(row.error_code, getattr(row, "error_message", None), about=name)
 
 
-def settled(results: Mapping[K, V | Exception]) -> dict[K, V]:
+def values_or_raise(results: Mapping[K, V | Exception]) -> dict[K, V]:
     """Return the values, or raise the first error, whose `results` are these."""
     found: dict[K, V] = {}
     failed: Exception | None = None
@@ -172,7 +172,7 @@ def at_brokers(request: Any, nodes: Iterable[int] | None = None) -> Plan[dict[in
     """Return each broker's own response. Raises the first error."""
     wanted = (yield from broker_ids()) if nodes is None else list(nodes)
     outcomes = yield [Ask(request, node) for node in wanted]
-    return settled(dict(zip(wanted, outcomes, strict=True)))
+    return values_or_raise(dict(zip(wanted, outcomes, strict=True)))
 
 
 def until_known(

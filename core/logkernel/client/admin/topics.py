@@ -18,9 +18,9 @@ from logkernel.client.admin.plans import (
     in_rows,
     partitions_of,
     rows_by,
-    settled,
     several,
     until_known,
+    values_or_raise,
 )
 from logkernel.config.values import render
 from logkernel.errors import UnsupportedVersion
@@ -133,7 +133,7 @@ def create_topics(
     request = CreateTopicsRequest([_creatable(topic) for topic in wanted], TIMEOUT_MS, validate_only)
     response = yield from ask(request, CONTROLLER, in_rows("topics"))
     rows = ((row.name, row) for row in response.topics)
-    return settled(rows_by([topic.name for topic in wanted], rows, _created))
+    return values_or_raise(rows_by([topic.name for topic in wanted], rows, _created))
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -166,7 +166,7 @@ def delete_topics(topics: str | UUID | Iterable[str | UUID]) -> Plan[None]:
         rows[row.topic_id] = row
         if row.name is not None:
             rows[row.name] = row
-    settled(rows_by(wanted, rows.items(), lambda name, row: row))
+    values_or_raise(rows_by(wanted, rows.items(), lambda name, row: row))
 
 
 def create_partitions(counts: Mapping[str, int | NewPartitions], *, validate_only: bool = False) -> Plan[None]:
@@ -182,7 +182,7 @@ def create_partitions(counts: Mapping[str, int | NewPartitions], *, validate_onl
             places = [CreatePartitionsAssignment(list(brokers)) for brokers in new.assignments]
         rows.append(CreatePartitionsTopic(name, new.count, places))
     response = yield from ask(CreatePartitionsRequest(rows, TIMEOUT_MS, validate_only), CONTROLLER, in_rows("results"))
-    settled(rows_by(counts, ((row.name, row) for row in response.results), lambda name, row: row))
+    values_or_raise(rows_by(counts, ((row.name, row) for row in response.results), lambda name, row: row))
 
 
 def delete_records(before: ByPartition[int]) -> Plan[dict[TopicPartition, int]]:
@@ -206,7 +206,7 @@ def delete_records(before: ByPartition[int]) -> Plan[dict[TopicPartition, int]]:
             for row in topic.partitions:
                 yield TopicPartition(topic.name, row.partition_index), row.error_code, None, row
 
-    found = settled((yield from at_leaders(wanted, make, rows)))
+    found = values_or_raise((yield from at_leaders(wanted, make, rows)))
     return {name: row.low_watermark for name, row in found.items()}
 
 
@@ -235,7 +235,7 @@ def describe_topics(topics: str | UUID | Iterable[str | UUID]) -> Plan[dict[str,
         names += [row.name for row in found.values() if not isinstance(row, Exception)]
     if names:
         found.update((yield from until_known(dict.fromkeys(names), _described)))
-    told = settled({key: found[key] for key in wanted})
+    told = values_or_raise({key: found[key] for key in wanted})
     return {row.name: found.get(row.name, row) for row in told.values()}
 
 

@@ -15,8 +15,8 @@ from logkernel.client.admin.plans import (
     by_topic,
     in_rows,
     row_error,
-    settled,
     several,
+    values_or_raise,
 )
 from logkernel.errors import KafkaError, TransactionalIdNotFound
 from logkernel.requests.producers import InitProducerIdRequest
@@ -102,7 +102,7 @@ def describe_producers(
                 name = TopicPartition(topic.name, row.partition_index)
                 yield name, row.error_code, row.error_message, row
 
-    found = settled((yield from at_leaders(dict.fromkeys(wanted), make, rows)))
+    found = values_or_raise((yield from at_leaders(dict.fromkeys(wanted), make, rows)))
     return {name: tuple(map(_state, row.active_producers)) for name, row in found.items()}
 
 
@@ -147,7 +147,7 @@ def list_transactions(
 
 def describe_transactions(ids: str | Iterable[str]) -> Plan[dict[str, TransactionDescription]]:
     """Return transactions by transactional id, from their coordinators. Raises `TransactionalIdNotFound`."""
-    return settled((yield from _described(several(ids))))
+    return values_or_raise((yield from _described(several(ids))))
 
 
 def _described(ids: list[str]) -> Plan[dict[str, Any]]:
@@ -195,7 +195,7 @@ def abort_transaction(
                 for row in topic.partitions:
                     yield TopicPartition(topic.name, row.partition_index), row.error_code, None, row
 
-    settled((yield from at_leaders({name: None}, make, rows)))
+    values_or_raise((yield from at_leaders({name: None}, make, rows)))
 
 
 def fence_producers(ids: str | Iterable[str]) -> Plan[dict[str, FencedProducer]]:
@@ -209,7 +209,7 @@ def fence_producers(ids: str | Iterable[str]) -> Plan[dict[str, FencedProducer]]
         found[name] = (
             outcome if isinstance(outcome, Exception) else FencedProducer(outcome.producer_id, outcome.producer_epoch)
         )
-    return settled(found)
+    return values_or_raise(found)
 
 
 def find_hanging_transactions(

@@ -50,11 +50,11 @@ STRANGERS: Final = (UnknownMemberId.code, IllegalGeneration.code)
 
 @define(eq=False)
 class Commit:
-    """One commit; `told` is called with its outcome."""
+    """One commit; `on_done` is called with its outcome."""
 
     offsets: dict[TopicPartition, tuple[int, int, str | None]]
     deadline_ms: int
-    told: Callable[[Commit], None]
+    on_done: Callable[[Commit], None]
     epoch: int = -1
     """The member's, as it was sent."""
     stale: Exception | None = None
@@ -181,7 +181,7 @@ class Commits:
     def _tell(self, commit: Commit, error: Exception | None) -> None:
         if not commit.done:
             commit.done, commit.error = True, error
-            commit.told(commit)
+            commit.on_done(commit)
             for call in commit.behind:
                 self.core.call(call)
 
@@ -192,7 +192,9 @@ class Commits:
 
     # ------------------------------------------------------------ reading
 
-    def read(self, partitions: Iterable[TopicPartition], deadline_ms: int, told: Callable[[Reading], None]) -> Reading:
+    def read(
+        self, partitions: Iterable[TopicPartition], deadline_ms: int, on_done: Callable[[Reading], None]
+    ) -> Reading:
         """Ask for committed offsets, as they are behind the commits in line; where transactions are, one that is still
         open is waited for."""
         topics = [
@@ -213,7 +215,7 @@ class Commits:
                     for row in topic.partitions
                     if row.committed_offset >= 0
                 }
-            told(reading)
+            on_done(reading)
 
         request = OffsetFetchRequest(require_stable=self._stable_only, groups=[group])
         call = Call(self.group.key, request, deadline_ms, ended, _reading_verdict, BY_NAME)

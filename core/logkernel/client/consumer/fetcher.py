@@ -140,7 +140,7 @@ class Fetcher:
             next_ms = earliest(next_ms, question.step(now_ms))
             if question.done:
                 self.questions.remove((question, versions))
-                self._settled(question, versions, now_ms)
+                self._take_answers(question, versions, now_ms)
         return next_ms
 
     # ------------------------------------------------------------ positions
@@ -186,7 +186,7 @@ class Fetcher:
         parts = [self.parts[name] for name in question.wanted]
         self.questions.append((question, [(part, part.version) for part in parts]))
 
-    def _settled(self, question: LeaderQuery, versions: list[tuple[Part, int]], now_ms: int) -> None:
+    def _take_answers(self, question: LeaderQuery, versions: list[tuple[Part, int]], now_ms: int) -> None:
         again: dict[TopicPartition, int] = {}
         for part, version in versions:
             name = part.name
@@ -435,9 +435,9 @@ class Fetcher:
         """Raise the first error of a partition, if there is one."""
         for part in self.parts.values():
             if part.error is not None:
-                raise self._told(part)
+                raise self._take_error(part)
 
-    def _told(self, part: Part) -> Exception:
+    def _take_error(self, part: Part) -> Exception:
         """Return the error of a partition, to be raised once: unless its position is lost, it is fetched again."""
         error = part.error
         assert error is not None

@@ -55,13 +55,13 @@ class OffsetCalls:
         timeout_s: float,
         callback: Callable[[dict[TopicPartition, Any], Exception | None], Any] | None,
     ) -> Commit:
-        def told(commit: Commit) -> None:
+        def on_done(commit: Commit) -> None:
             if commit.error is None and self._helpers.interceptors:
                 self._machine.finished.append(lambda: self._helpers.tell("on_commit", commit.offsets))
             if callback is not None:
                 self._machine.finished.append(lambda: callback(commit.offsets, commit.error))
 
-        commit = Commit(offsets, mono_ms() + int(timeout_s * 1000), told)
+        commit = Commit(offsets, mono_ms() + int(timeout_s * 1000), on_done)
         self._machine.commit(commit)
         return commit
 

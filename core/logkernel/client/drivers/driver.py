@@ -129,11 +129,11 @@ class Driver(ABC):
                 deadline_ms: int | None = self.machine.step(wall_ms(), mono_ms())
                 actions, network.actions = network.actions, []
                 finished, wakes = self._take_finished()
-                settled = not actions or self.machine.core.quiet
+                at_rest = not actions or self.machine.core.quiet
             self.carry_out(actions)
             tell_all(finished, wakes)
             self._report()
-            if settled and not self._events:
+            if at_rest and not self._events:
                 return deadline_ms
 
     def _take_finished(self) -> tuple[list[Callable[[], Any]], list[Wake]]:

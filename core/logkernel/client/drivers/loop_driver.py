@@ -15,7 +15,7 @@ from logkernel.peer.loop_channels import LoopChannels
 from logkernel.peer.network import Action
 
 
-def _settle(future: asyncio.Future[None]) -> None:
+def _wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
@@ -32,7 +32,7 @@ class LoopDriver(Driver):
         self._timer: asyncio.TimerHandle | None = None
 
     def waker(self, future: asyncio.Future[None]) -> Wake:
-        return lambda: _settle(future)
+        return lambda: _wake(future)
 
     # ------------------------------------------------------------ turns
 
@@ -90,7 +90,7 @@ class AsyncEmbeddedDriver(EmbeddedDriver):
 
     def waker(self, future: asyncio.Future[None]) -> Wake:
         def wake() -> None:
-            self._loop.call_soon_threadsafe(_settle, future)
+            self._loop.call_soon_threadsafe(_wake, future)
 
         return wake
 

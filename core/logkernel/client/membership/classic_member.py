@@ -207,7 +207,7 @@ class ClassicMember(GroupMembership):
         """Send to the coordinator; `done` gets the response unless another round has begun."""
         number = self._round
 
-        def told(response: Any, error: Exception | None) -> None:
+        def answered(response: Any, error: Exception | None) -> None:
             if number != self._round:
                 return
             if error is None:
@@ -215,7 +215,7 @@ class ClassicMember(GroupMembership):
             else:
                 self._unanswered(error)
 
-        self.core.call(Call(self.key, request, deadline_ms, told, coordinator_error, timeout_ms=timeout_ms))
+        self.core.call(Call(self.key, request, deadline_ms, answered, coordinator_error, timeout_ms=timeout_ms))
 
     def _unanswered(self, error: Exception) -> None:
         self.core.forget_coordinator(self.key)
@@ -336,12 +336,12 @@ class ClassicMember(GroupMembership):
         number = self._round
         request = HeartbeatRequest(self.group_id, self.generation, self.member_id, self.instance_id)
 
-        def told(response: Any, error: Exception | None) -> None:
+        def answered(response: Any, error: Exception | None) -> None:
             self._beating = False
             if number == self._round:
                 self._on_heartbeat(response, error)
 
-        self.core.call(Call(self.key, request, now_ms + self._session_ms, told, coordinator_error))
+        self.core.call(Call(self.key, request, now_ms + self._session_ms, answered, coordinator_error))
         return None
 
     def _on_heartbeat(self, response: Any, error: Exception | None) -> None:
@@ -383,8 +383,8 @@ class ClassicMember(GroupMembership):
             return
         self.leaving = True
 
-        def told(response: Any, error: Exception | None) -> None:
+        def answered(response: Any, error: Exception | None) -> None:
             self.leaving = False
 
         request = LeaveGroupRequest(self.group_id, self.member_id, [MemberIdentity(self.member_id, None, reason)])
-        self.core.call(Call(self.key, request, self._now_ms + LEAVE_MS, told, coordinator_error))
+        self.core.call(Call(self.key, request, self._now_ms + LEAVE_MS, answered, coordinator_error))

@@ -221,14 +221,14 @@ class Kip848Member(GroupMembership):
         self._beat_ms = now_ms + self._timeout_ms
         self._metrics.count("heartbeat")
 
-        def told(response: Any, error: Exception | None) -> None:
+        def answered(response: Any, error: Exception | None) -> None:
             self._beating = False
             if self.leaving:
                 self._send_leave()
             if number == self._round:
                 self._answered(news, response, error)
 
-        self.core.call(Call(self.key, request, now_ms + self._timeout_ms, told, coordinator_error, once=True))
+        self.core.call(Call(self.key, request, now_ms + self._timeout_ms, answered, coordinator_error, once=True))
         return None
 
     # ------------------------------------------------------------ what a heartbeat says
@@ -340,14 +340,14 @@ class Kip848Member(GroupMembership):
         topics = [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in sorted(unknown)]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
-        def told(response: Any, error: Exception | None) -> None:
+        def answered(response: Any, error: Exception | None) -> None:
             self._asking = False
             for row in response.topics if error is None else ():
                 if row.name and not row.error_code:
                     self._names[row.topic_id] = row.name
             self._reconcile()
 
-        self.core.call(Call(ANY, request, now_ms + self._timeout_ms, told))
+        self.core.call(Call(ANY, request, now_ms + self._timeout_ms, answered))
         return None
 
     # ------------------------------------------------------------ leaving
@@ -382,10 +382,10 @@ class Kip848Member(GroupMembership):
             instance_id=self.instance_id,
         )
 
-        def told(response: Any, error: Exception | None) -> None:
+        def answered(response: Any, error: Exception | None) -> None:
             self.leaving = False
 
-        self.core.call(Call(self.key, request, self._now_ms + LEAVE_MS, told, coordinator_error))
+        self.core.call(Call(self.key, request, self._now_ms + LEAVE_MS, answered, coordinator_error))
 
 
 def _rows(held: Iterable[Held]) -> list[TopicPartitions]:

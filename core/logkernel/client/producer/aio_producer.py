@@ -37,10 +37,10 @@ class AsyncDelivery(BaseDelivery):
 
     async def result(self, timeout_s: float | None = None) -> RecordMetadata:
         """As `Delivery.result`."""
-        settled = self._settled()
-        if settled is None:
-            settled = await run(self.batch.owner, self._settle(timeout_s))
-        return self._told(settled)
+        found = self._outcome()
+        if found is None:
+            found = await run(self.batch.owner, self._wait_for_outcome(timeout_s))
+        return self._metadata(found)
 
 
 class AsyncProducer(ProducerBase[AsyncDelivery]):

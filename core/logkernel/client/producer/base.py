@@ -21,7 +21,7 @@ from logkernel.client.producer.outgoing import Preparer
 from logkernel.client.producer.sender import Sender
 from logkernel.client.producer.topic_partitioners import TopicPartitioners
 from logkernel.client.producer.transaction_calls import TransactionCalls
-from logkernel.client.steps import End, Settle, Steps, deadline_of
+from logkernel.client.steps import End, Steps, WaitForBatch, deadline_of
 from logkernel.errors import RequestTimedOut
 from logkernel.kernel import Kernel
 
@@ -77,7 +77,7 @@ class ProducerBase(BaseClient, Generic[D]):
             self._driver.wake()
             while pending:
                 batch = pending.pop()
-                if not (yield Settle(batch, deadline_s)):
+                if not (yield WaitForBatch(batch, deadline_s)):
                     raise RequestTimedOut(f"records have no outcome after {timeout_s} s; check the brokers")
                 pending.extend(child for _, child in batch.children or ())
         finally:

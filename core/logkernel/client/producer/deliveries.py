@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logkernel.client.producer.batches import Batch
-from logkernel.client.steps import Settle, Steps, deadline_of
+from logkernel.client.steps import Steps, WaitForBatch, deadline_of
 from logkernel.errors import RequestTimedOut
 from logkernel.record import loops
 from logkernel.vocabulary import RecordMetadata
@@ -21,34 +21,34 @@ class BaseDelivery(loops.Place):
         """Whether the outcome is known."""
         return bool(self.batch.place(self.index)[0].done)
 
-    def _settled(self) -> tuple[Batch, int] | None:
+    def _outcome(self) -> tuple[Batch, int] | None:
         """Return (batch with the outcome, the record's number there); None if it is not known yet."""
         batch, index = self.batch.place(self.index)
         return (batch, index) if batch.done and batch.children is None else None
 
-    def _settle(self, timeout_s: float | None) -> Steps[tuple[Batch, int]]:
+    def _wait_for_outcome(self, timeout_s: float | None) -> Steps[tuple[Batch, int]]:
         """Wait for the outcome. If the waiting thread steps the kernel itself, batches do not linger meanwhile."""
         deadline_s = deadline_of(timeout_s)
         while True:
-            settled = self._settled()
-            if settled is not None:
-                return settled
+            found = self._outcome()
+            if found is not None:
+                return found
             batch, _ = self.batch.place(self.index)
             driver = batch.owner
             accumulator = driver.machine.accumulator
             with driver.lock:
                 accumulator.flushing += driver.hurries
             try:
-                came = yield Settle(batch, deadline_s)
+                came = yield WaitForBatch(batch, deadline_s)
             finally:
                 with driver.lock:
                     accumulator.flushing -= driver.hurries
             if not came:
                 raise RequestTimedOut(f"no outcome within {timeout_s} s; the record may still be written")
 
-    def _told(self, settled: tuple[Batch, int]) -> RecordMetadata:
+    def _metadata(self, found: tuple[Batch, int]) -> RecordMetadata:
         """Return the record's `RecordMetadata`. Raises the error that it failed with."""
-        batch, index = settled
+        batch, index = found
         error = batch.error_of(index)
         if error is not None:
             raise error

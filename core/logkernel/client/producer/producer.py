@@ -37,11 +37,11 @@ class Delivery(BaseDelivery):
 
         Raises the Kafka error that the record failed with, or `RequestTimedOut` after `timeout_s` (None: no limit).
         """
-        return self._told(self._settled() or run(self.batch.owner, self._settle(timeout_s)))
+        return self._metadata(self._outcome() or run(self.batch.owner, self._wait_for_outcome(timeout_s)))
 
     def exception(self, timeout_s: float | None = None) -> Exception | None:
         """Wait for the outcome; return the error of the record, or None. Raises `RequestTimedOut`."""
-        batch, index = self._settled() or run(self.batch.owner, self._settle(timeout_s))
+        batch, index = self._outcome() or run(self.batch.owner, self._wait_for_outcome(timeout_s))
         return batch.error_of(index)
 
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:

@@ -135,7 +135,7 @@ class Sender:
         accumulator, transactions = self.accumulator, self.transactions
         self._expire(now_ms)
         self._transact(now_ms)
-        self._settle()
+        self._renumber()
         self._forget_idle(now_ms)
         sent_ms = self._send(now_ms)
         if transactions.wants_partitions:
@@ -181,14 +181,14 @@ class Sender:
                 why = f"not acknowledged within delivery.timeout.ms, after {batch.attempts} attempts; check the brokers"
                 self._failed(batch, RequestTimedOut(f"{what}: {why}"))
 
-    def _settle(self) -> None:
+    def _renumber(self) -> None:
         """Renumber, or take a new epoch, where that is asked for and nothing is on the wire."""
         if not self._restless:
             return
         transactions = self.transactions
         for queue in list(self._restless):
             sequences = queue.sequences
-            sequences.settle()
+            sequences.close_gaps()
             if sequences.needs_epoch and transactions.id is None:
                 if transactions.new_epoch():
                     sequences.restart(transactions.producer_id, transactions.epoch)

@@ -135,7 +135,7 @@ class Sequences:
         self.reset = self.renumber = False
         self._number(0)
 
-    def settle(self) -> None:
+    def close_gaps(self) -> None:
         """Close gaps where nothing is on the wire.
 
         One that was perhaps written keeps its number: under another it might be written twice.

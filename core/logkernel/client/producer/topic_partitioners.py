@@ -46,7 +46,7 @@ class TopicPartitioners:
             return
         self.asked.add(topic)
 
-        def told(values: Mapping[str, str]) -> None:
+        def answered(values: Mapping[str, str]) -> None:
             name = values.get(TOPIC_PARTITIONER, "")
             if name in ("", "default"):
                 self.asked.discard(topic)
@@ -54,7 +54,7 @@ class TopicPartitioners:
             else:
                 self._ask_plugin_settings(topic, name)
 
-        self._describe(topic, [TOPIC_PARTITIONER], told)
+        self._describe(topic, [TOPIC_PARTITIONER], answered)
 
     def _ask_plugin_settings(self, topic: str, partitioner: str) -> None:
         """What the topic's partitioner is to do: the settings of the topic that plugins own."""
@@ -65,22 +65,22 @@ class TopicPartitioners:
             if setting.scope == TOPIC
         }
 
-        def told(values: Mapping[str, str]) -> None:
+        def answered(values: Mapping[str, str]) -> None:
             self.asked.discard(topic)
             self._plugin_settings[topic] = {name: parse(owned[name], text) for name, text in values.items()}
             self.names[topic] = partitioner
 
         if owned:
-            self._describe(topic, list(owned), told)
+            self._describe(topic, list(owned), answered)
         else:
-            told({})
+            answered({})
 
-    def _describe(self, topic: str, names: list[str], told: Callable[[Mapping[str, str]], None]) -> None:
+    def _describe(self, topic: str, names: list[str], answered: Callable[[Mapping[str, str]], None]) -> None:
         """Ask for settings of a topic; an error counts as none."""
 
         def heard(response: Any, error: Exception | None) -> None:
             rows = response.results if error is None else ()
-            told({config.name: config.value for row in rows for config in row.configs if config.value is not None})
+            answered({config.name: config.value for row in rows for config in row.configs if config.value is not None})
 
         request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC_RESOURCE, topic, names)])
         self._core.call(Call(ANY, request, mono_ms() + TOPIC_PARTITIONER_MS, heard))

@@ -63,7 +63,7 @@ RunOf = Callable[[bytes, int, int], int]
 
 
 class Rewriting:
-    """One rewrite of one log, made by `Compaction.begin`. Call `work` and `settle` in turns until `done`."""
+    """One rewrite of one log, made by `Compaction.begin`. Call `work` and `step` in turns until `done`."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Rewriting:
         """Whether an `OSError` may have left files half renamed; opening the log again repairs that."""
         return self.phase not in (COPY, DONE)
 
-    def settle(self) -> None:
+    def step(self) -> None:
         """The next part that is for the log's thread. Raises `OSError`."""
         if self.phase == REPLACE:
             self._replace()
@@ -177,7 +177,7 @@ class Rewriting:
         """Everything, here and now."""
         while not self.done:
             self.work()
-            self.settle()
+            self.step()
 
     def stop(self, *, finish: bool = True) -> None:
         """From the log's thread: come to an end. With `finish` a swap under way is finished."""

@@ -93,14 +93,14 @@ def join(
         ClassicFacts(request.session_timeout_ms, protocols),
     )
     after = advance(coordinator, request.group_id, group, member, facts, _held(coordinator, subscription))
-    _settle_join(coordinator, group, request.group_id, before, after)
+    _after_join(coordinator, group, request.group_id, before, after)
     answer = JoinGroupResponse(
         generation_id=after.epoch, protocol_type=CONSUMER, protocol_name=protocols[0][0], member_id=after.member_id
     )
     coordinator.answer(ticket, answer)
 
 
-def _settle_join(
+def _after_join(
     coordinator: GroupCoordinator,
     group: ConsumerGroup,
     group_id: str,
@@ -112,8 +112,8 @@ def _settle_join(
     replaced = [] if before is None or before.is_classic else [before.member_id]
     left = group.with_member(after)
     if replaced and all(member.is_classic for member in left.values()) and coordinator.settings.consumer.downgrades:
-        settled = all(member.is_reconciled_to(group.epoch) for member in left.values())
-        migrate.downgrade(coordinator, group_id, group, left, settled=settled)
+        reconciled = all(member.is_reconciled_to(group.epoch) for member in left.values())
+        migrate.downgrade(coordinator, group_id, group, left, reconciled=reconciled)
         return
     cleanup.arm(coordinator, group_id, after)
     coordinator.after(cleanup.resync_key(group_id, after.member_id), after.facts.rebalance_timeout_ms)

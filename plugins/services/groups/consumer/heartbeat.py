@@ -121,7 +121,7 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
     held = None if request.topic_partitions is None else parts_of(request.topic_partitions)
     after = advance(coordinator, request.group_id, group, member, facts, held)
     if found is None and owner is not None:
-        migrate.settle_upgrade(coordinator, owner)
+        migrate.end_classic_round(coordinator, owner)
         for name, other in group.members.items():
             if other.is_classic and name != after.member_id:
                 cleanup.arm(coordinator, request.group_id, other)
@@ -138,7 +138,7 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
         member_id=after.member_id,
         member_epoch=after.epoch,
         heartbeat_interval_ms=coordinator.own_ms(request.group_id, "heartbeat.interval.ms"),
-        assignment=told(after.assigned) if whole or after.assigned.keys() != member.assigned.keys() else None,
+        assignment=assignment_of(after.assigned) if whole or after.assigned.keys() != member.assigned.keys() else None,
     )
 
 
@@ -240,7 +240,7 @@ def parts_of(rows: Sequence[TopicPartitions]) -> frozenset[Part]:
     return frozenset((row.topic_id, partition) for row in rows for partition in row.partitions)
 
 
-def told(parts: Collection[Part]) -> Assignment:
+def assignment_of(parts: Collection[Part]) -> Assignment:
     topics: dict[object, AssignmentTopicPartitions] = {}
     for topic_id, partition in sorted(parts):
         topics.setdefault(topic_id, AssignmentTopicPartitions(topic_id)).partitions.append(partition)

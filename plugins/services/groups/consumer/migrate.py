@@ -52,7 +52,7 @@ def upgrade(coordinator: GroupCoordinator, owner: Group) -> ConsumerGroup:
     return group
 
 
-def settle_upgrade(coordinator: GroupCoordinator, owner: Group) -> None:
+def end_classic_round(coordinator: GroupCoordinator, owner: Group) -> None:
     """What is parked is answered; the round under way, if any, is over."""
     for member in owner.members.values():
         coordinator.refuse_parked(owner, member, RebalanceInProgress.code, member.member_id)
@@ -132,7 +132,7 @@ def downgrade(
     group: ConsumerGroup,
     left: Mapping[str, ConsumerMember],
     *,
-    settled: bool = False,
+    reconciled: bool = False,
 ) -> None:
     """The group goes on as a classic one with these members, and begins a round unless they have what they shall."""
     cleanup.erase(coordinator, group_id, group)
@@ -141,7 +141,7 @@ def downgrade(
     protocol = _common_protocol(left)
     rows = tuple(_as_classic(coordinator, group, member, protocol) for member in left.values())
     leader = next(iter(left))
-    time_ms = coordinator.wall_ms if settled else NO_TIME
+    time_ms = coordinator.wall_ms if reconciled else NO_TIME
     kept = GroupMetadata(CONSUMER, group.epoch, protocol, leader, time_ms, rows)
     owner = coordinator.group(group_id)
     for member in left.values():
@@ -149,7 +149,7 @@ def downgrade(
         cleanup.disarm(coordinator, group_id, member.member_id)
         cleanup.arm(coordinator, group_id, member)
     coordinator.append_group(owner, kept)
-    if not settled:
+    if not reconciled:
         coordinator.after(unsettled_key(group_id), 0)
 
 

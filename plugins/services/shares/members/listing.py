@@ -99,14 +99,14 @@ def on_delete_groups(
     try:
         group = empty(coordinator, group_id)
     except KafkaError as error:
-        _told(coordinator, ticket, group_id, error.code)
+        _answer(coordinator, ticket, group_id, error.code)
         return
     known = {**group.topics.initializing, **group.topics.initialized}
 
     def deleted(response: DeleteShareGroupStateResponse) -> None:
         codes = [row.error_code for result in response.results for row in result.partitions if row.error_code]
         code = codes[0] if codes else _bury(coordinator, group_id)
-        _told(coordinator, ticket, group_id, code)
+        _answer(coordinator, ticket, group_id, code)
 
     coordinator.ask(ForgetShareRequest(group_id))
     coordinator.ask(delete_request(group_id, {topic_id: rows for topic_id, (_, rows) in known.items()}), deleted)
@@ -123,5 +123,5 @@ def _bury(coordinator: ShareGroupCoordinator, group_id: str) -> int:
     return 0
 
 
-def _told(coordinator: ShareGroupCoordinator, ticket: int, group_id: str, code: int) -> None:
+def _answer(coordinator: ShareGroupCoordinator, ticket: int, group_id: str, code: int) -> None:
     coordinator.answer(ticket, DeleteGroupsResponse(results=[DeletableGroupResult(group_id, code)]))

@@ -79,7 +79,7 @@ def on_describe(
         if topic_id in known
     ]
 
-    def told(response: ReadShareGroupStateSummaryResponse) -> None:
+    def answered(response: ReadShareGroupStateSummaryResponse) -> None:
         states = {(one.topic_id, row.partition): row for one in response.results for row in one.partitions}
         topics = [
             requests.DescribeShareGroupOffsetsResponseTopic(
@@ -91,9 +91,9 @@ def on_describe(
         coordinator.answer(ticket, requests.DescribeShareGroupOffsetsResponse(groups=[answer]))
 
     if any(topic.partitions for topic in read):
-        coordinator.ask(ReadShareGroupStateSummaryRequest(asked.group_id, read), told)
+        coordinator.ask(ReadShareGroupStateSummaryRequest(asked.group_id, read), answered)
     else:
-        told(ReadShareGroupStateSummaryResponse())
+        answered(ReadShareGroupStateSummaryResponse())
 
 
 def _described(
@@ -148,11 +148,11 @@ def _alter(coordinator: ShareGroupCoordinator, request: requests.AlterShareGroup
     names: dict[UUID, str] = {}
     for topic in request.topics:
         topic_id = coordinator.cluster.topic_id(topic.topic_name)
-        told = requests.AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id or NO_ID)
-        answer.responses.append(told)
+        answered = requests.AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id or NO_ID)
+        answer.responses.append(answered)
         for asked in topic.partitions:
             row = requests.AlterShareGroupOffsetsResponsePartition(asked.partition_index)
-            told.partitions.append(row)
+            answered.partitions.append(row)
             if topic_id is None or asked.partition_index not in range(
                 coordinator.cluster.partition_count(topic.topic_name) or 0
             ):

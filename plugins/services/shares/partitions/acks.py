@@ -64,14 +64,14 @@ class Acks:
         return touched
 
     def _slot(self, place: tuple[UUID, int]) -> Callable[[int], None]:
-        def told(code: int) -> None:
+        def kept(code: int) -> None:
             if code:
                 self.results[place] = (code, "the acknowledgement could not be kept")
-            self.settled()
+            self.part_known()
 
-        return told
+        return kept
 
-    def settled(self) -> None:
+    def part_known(self) -> None:
         """One of those that were waited for is known; the request itself counts as one, so that it is read first."""
         self._missing -= 1
         if not self._missing:

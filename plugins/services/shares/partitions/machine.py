@@ -181,7 +181,7 @@ class SharePartitionsMachine:
             if request.max_bytes > 0 and request.max_records > 0:
                 self._resolve(work, session.rotated())
         self._pump(touched)
-        work.acks.settled()
+        work.acks.part_known()
         self._attempt(work)
 
     def _resolve(self, work: Work, places: list[tuple[UUID, int]]) -> None:
@@ -292,7 +292,7 @@ class SharePartitionsMachine:
         if request.share_session_epoch == FINAL:
             self._close(holder)
         self._pump(touched)
-        acks.settled()
+        acks.part_known()
 
     def _take_acks(self, acks: Acks, holder: Holder, request: Any) -> list[SharePartitionLeader]:
         renews = self._cluster.group_setting(holder.group_id, "share.renew.acknowledge.enable")

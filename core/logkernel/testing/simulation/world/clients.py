@@ -193,7 +193,7 @@ class Clients:
             txn=txn,
         )  # fmt: skip
 
-        def told(metadata: Any, error: Exception | None) -> None:
+        def delivered(metadata: Any, error: Exception | None) -> None:
             if error is not None:
                 self.history.unknown(call, type(error).__name__)
                 self.stage.note(f"{client} {value}: {type(error).__name__}")
@@ -206,7 +206,7 @@ class Clients:
 
         data = value.encode()
         await producer.send(
-            place[0], data, key=None if key is None else key.encode(), partition=place[1], on_delivery=told
+            place[0], data, key=None if key is None else key.encode(), partition=place[1], on_delivery=delivered
         )
 
     async def transactional(self, name: str) -> None:
