@@ -3,6 +3,7 @@
 Kafka             a broker that real clients reach, in this process, with its records, requests, time and faults in
                   the test's hands; the pytest plugin (`testing.pytest_plugin`) has it as fixtures
 KafkaCluster      several such brokers, whose leaders move and die
+LogkernelContainer  the same with the calls of testcontainers' KafkaContainer
 SchemaRegistry    a schema registry that the serializers of Kafka's clients reach
 containing        matches a JSON object that has more fields
 ServiceHarness    runs the machines of a service: requests in, records appended and replayed, timers by virtual time
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from logkernel.testing.cluster_stub import ClusterStub as ClusterStub
+    from logkernel.testing.container import LogkernelContainer as LogkernelContainer
     from logkernel.testing.kafka.cluster import KafkaCluster as KafkaCluster
     from logkernel.testing.kafka.kafka import Kafka as Kafka
     from logkernel.testing.kafka.matching import containing as containing
@@ -37,6 +39,7 @@ _HOMES = {
     "ClusterStub": "cluster_stub",
     "Kafka": "kafka.kafka",
     "KafkaCluster": "kafka.cluster",
+    "LogkernelContainer": "container",
     "RegistryError": "schema_registry.errors",
     "Reply": "service_harness",
     "SchemaRegistry": "schema_registry.server",
@@ -51,6 +54,7 @@ __all__ = [
     "ClusterStub",
     "Kafka",
     "KafkaCluster",
+    "LogkernelContainer",
     "RegistryError",
     "Reply",
     "SchemaRegistry",
