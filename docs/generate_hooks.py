@@ -50,8 +50,8 @@ HEAD = """\
 
 {doc}
 
-[Your first plugin](first-plugin.md) leads you through one. [`examples/acme-plugins`](../examples/acme-plugins) is a
-distribution that you can copy.
+[docs/plugins](plugins/index.md) has a tutorial, and a page for each kind with an example.
+[`examples/acme-plugins`](../examples/acme-plugins) is a distribution that you can copy.
 """
 
 

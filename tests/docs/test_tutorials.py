@@ -17,7 +17,7 @@ import testing_plugin
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^`(\S+/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PROJECTS = {"first-plugin.md": "acme-vip", "services.md": "acme-leases"}
+PROJECTS = {"plugins/tutorial.md": "acme-vip", "services.md": "acme-leases"}
 LEASES = """\
 [build-system]
 requires = ["setuptools>=77"]
@@ -114,8 +114,16 @@ def test_the_first_plugin_is_chosen_and_works(
     on_path: Path, start_broker: Callable[..., Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broker = start_broker()
-    assert commands("first-plugin.md", tmp_path, broker.bootstrap) == 1
-    assert runs("first-plugin.md", tmp_path, capsys) == 1
+    assert commands("plugins/tutorial.md", tmp_path, broker.bootstrap) == 3
+    assert runs("plugins/tutorial.md", tmp_path, capsys) == 1
+
+
+def test_the_first_plugin_passes_its_tests(on_path: Path, tmp_path: Path) -> None:
+    (text,) = (text for name, text in NAMED.findall((DOCS / "plugins" / "tutorial.md").read_text()) if "test_" in name)
+    (tmp_path / "test_acme_vip.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert "9 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_service_says_what_the_page_says(on_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

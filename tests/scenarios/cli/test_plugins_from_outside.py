@@ -65,10 +65,10 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]
 @pytest.fixture
 def vip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
     """A partitioner from the template, installed."""
-    assert main(["plugin", "new", "partitioner", str(tmp_path / "acme-vip"), "--name", "vip"]) == 0
-    site_of(tmp_path / "site", tmp_path / "acme-vip")
+    assert main(["plugin", "new", "partitioner", str(tmp_path / "acme-begun"), "--name", "vip"]) == 0
+    site_of(tmp_path / "site", tmp_path / "acme-begun")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    monkeypatch.delitem(sys.modules, "acme_vip", raising=False)
+    monkeypatch.delitem(sys.modules, "acme_begun", raising=False)
     capsys.readouterr()
     return tmp_path
 
@@ -80,7 +80,7 @@ def test_plugins_are_listed_with_where_they_come_from(vip: Path, capsys: pytest.
     (mine,) = said(capsys, "list", "partitioner")[-1:]
     assert (mine["name"], mine["distribution"], mine["version"], mine["origin"]) == (
         "vip",
-        "acme-vip",
+        "acme-begun",
         "0.1.0",
         "outside",
     )
@@ -92,7 +92,7 @@ def test_a_file_says_what_is_allowed(vip: Path, capsys: pytest.CaptureFixture[st
     config = vip / "logkernel.yaml"
     config.write_text("plugins: {allow: [], block: [election-unclean]}\n")
     states = {row["plugin"]: row["state"] for row in said(capsys, "list", "--config", str(config))}
-    assert (states["acme-vip"], states["election-unclean"], states["election-clean"]) == (
+    assert (states["acme-begun"], states["election-unclean"], states["election-clean"]) == (
         "not allowed", "blocked", "loaded",
     )  # fmt: skip
 
@@ -121,29 +121,29 @@ def test_topics_that_choose_a_plugin_are_listed(capsys: pytest.CaptureFixture[st
 
 def test_a_plugin_is_described(vip: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = said(capsys, "info", "partitioner/vip")
-    assert row["module"] == "acme_vip"
+    assert row["module"] == "acme_begun"
     assert row["provides"] == [
         {"kind": "partitioner", "name": "vip", "origin": "outside", "hook": "logkernel_partitioner"}
     ]
     assert [(one["name"], one["default"], one["type"]) for one in row["settings"]] == [
-        ("acme-vip.prefix.length", "4", "int")
+        ("acme-begun.prefix.length", "4", "int")
     ]
-    assert main(["plugin", "info", "acme-vip"]) == 0
-    assert "owns the topic setting acme-vip.prefix.length=4" in capsys.readouterr().out
-    assert main(["plugin", "info", "acme-vipp"]) == 2
-    assert "did you mean 'acme-vip'?" in capsys.readouterr().err
+    assert main(["plugin", "info", "acme-begun"]) == 0
+    assert "owns the topic setting acme-begun.prefix.length=4" in capsys.readouterr().out
+    assert main(["plugin", "info", "acme-begunp"]) == 2
+    assert "did you mean 'acme-begun'?" in capsys.readouterr().err
 
 
 def test_a_built_in_that_is_replaced_says_by_whom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    project = tmp_path / "acme-quick"
+    project = tmp_path / "acme-thrifty"
     assert main(["plugin", "new", "codec", str(project)]) == 0
     site_of(tmp_path / "site", project)
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     capsys.readouterr()
     origins = {row["plugin"]: row["origin"] for row in said(capsys, "list", "codec") if row["name"] == "gzip"}
-    assert origins == {"acme-quick": "outside", "codec-gzip": "built-in, replaced by acme-quick"}
+    assert origins == {"acme-thrifty": "outside", "codec-gzip": "built-in, replaced by acme-thrifty"}
 
 
 def test_a_broken_promise_is_told_in_words(
