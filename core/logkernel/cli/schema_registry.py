@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from logkernel.cli.connection import bootstrap_option
 from logkernel.cli.parameters import host_and_port
 
 LISTEN: Final = "127.0.0.1:8081"
@@ -32,6 +33,7 @@ LEVELS: Final = (
     show_default=True,
     help="Level of subjects that have none of their own.",
 )
+@bootstrap_option("Keep schemas in the topic _schemas of this cluster.  [default: in memory]", envvar=None)
 @click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
@@ -39,8 +41,8 @@ LEVELS: Final = (
     show_default=True,
     help="Least severe events to log on stderr; DEBUG logs each request.",
 )
-def schema_registry(listen: str, compatibility: str, log_level: str) -> int:
-    """Run a schema registry for tests, in memory. Print its URL when it is ready. It ends by SIGTERM or SIGINT."""
+def schema_registry(listen: str, compatibility: str, bootstrap: str | None, log_level: str) -> int:
+    """Run a schema registry for tests. Print its URL when it is ready. It ends by SIGTERM or SIGINT."""
     from logkernel.testing.schema_registry.server import SchemaRegistry
 
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -48,7 +50,7 @@ def schema_registry(listen: str, compatibility: str, log_level: str) -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: ended.set())
-    with SchemaRegistry(host=host, port=port, compatibility=compatibility) as registry:
+    with SchemaRegistry(host=host, port=port, compatibility=compatibility, bootstrap_servers=bootstrap) as registry:
         click.echo(f"logkernel schema-registry listening on {registry.url}")
         ended.wait()
     return 0

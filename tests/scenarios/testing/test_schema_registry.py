@@ -23,7 +23,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from logkernel.cli.app import app
-from logkernel.testing import Kafka, SchemaRegistry
+from logkernel.errors import ConfigError
+from logkernel.testing import Kafka, RegistryError, SchemaRegistry
 
 AVRO = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]})
 NEWER_AVRO = json.dumps(
@@ -194,6 +195,60 @@ def test_the_calls_of_the_client_are_answered(registry, client):
     assert client.delete_subject("a/b", permanent=True) == [2]
     guid = registry.version("other").schema.guid
     assert json.loads(other_client(registry).get_schema_by_guid(guid).schema_str) == json.loads(AVRO)
+
+
+# -------------------------------------------------------------------- kept in a topic
+
+
+def test_a_registry_in_a_topic_is_there_again_after_a_restart() -> None:
+    with Kafka() as kafka:
+        with SchemaRegistry(bootstrap_servers=kafka.bootstrap_servers) as registry:
+            registry.register("base", {"type": "fixed", "name": "F", "size": 1})
+            registry.register("s", '["null", "F"]', references=[("F", "base", 1)])
+            registry.register("s", '["null", "F", "int"]', references=[("F", "base", 1)])
+            registry.set_compatibility("FULL", "s")
+            with SchemaRegistryClient({"url": registry.url}) as client:
+                client.delete_version("s", 1)
+        kafka.kill()
+        kafka.start()
+        with SchemaRegistry(bootstrap_servers=kafka.bootstrap_servers) as registry:
+            assert (registry.subjects(), registry.versions("s")) == (["base", "s"], [2])
+            assert registry.version("s").schema.references == (("F", "base", 1),)
+            with pytest.raises(RegistryError, match="compatibility: 'FULL'"):
+                registry.register("s", '"int"')
+            assert registry.register("t", '"int"') == 4
+            registry.clear()
+            assert registry.subjects() == []
+        with SchemaRegistry(bootstrap_servers=kafka.bootstrap_servers) as registry:
+            assert registry.subjects() == []
+
+
+def test_a_change_that_the_topic_does_not_take_is_none() -> None:
+    with Kafka() as kafka, SchemaRegistry(bootstrap_servers=kafka.bootstrap_servers) as registry:
+        with kafka.faults.error("TOPIC_AUTHORIZATION_FAILED", api="Produce"), pytest.raises(RegistryError) as caught:
+            registry.register("s", '"int"')
+        assert (caught.value.status, caught.value.code) == (500, 50001)
+        assert registry.subjects() == []
+        assert registry.register("s", '"int"') == 1
+
+
+def test_a_topic_from_which_schemas_would_vanish_is_refused(kafka: Kafka) -> None:
+    kafka.create_topic("_schemas")
+    try:
+        with pytest.raises(ConfigError, match=r"cleanup\.policy=delete, by which schemas would vanish; set it"):
+            SchemaRegistry(bootstrap_servers=kafka.bootstrap_servers)
+    finally:
+        kafka.delete_topic("_schemas")
+
+
+def test_a_topic_with_records_of_others_is_refused(kafka: Kafka) -> None:
+    kafka.create_topic("_schemas", cleanup_policy="compact")
+    try:
+        kafka.produce("_schemas", "1", key="1")
+        with pytest.raises(ConfigError, match="the record at offset 0 of _schemas is not a schema registry's"):
+            SchemaRegistry(bootstrap_servers=kafka.bootstrap_servers)
+    finally:
+        kafka.delete_topic("_schemas")
 
 
 # -------------------------------------------------------------------- the fixture, the command, what they need

@@ -114,5 +114,9 @@ def invalid_subject(subject: str) -> RegistryError:
     return RegistryError(42208, f"The specified subject '{subject[:100]}' is not a valid subject.")
 
 
+def store_failed(message: str) -> RegistryError:
+    return RegistryError(50001, f"Error while writing to the Kafka store: {message}")
+
+
 def too_large(message: str) -> RegistryError:
     return RegistryError(42209, message)

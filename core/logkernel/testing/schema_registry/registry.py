@@ -56,11 +56,15 @@ class Registry:
         self,
         formats: Mapping[str, SchemaFormat] | None = None,
         *,
+        compatibility: Level = Level.BACKWARD,
+        catalog: Catalog | None = None,
         keep: Callable[[Change], None] | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        """`formats` are further ones, by name, or others in the place of built-in ones."""
-        self.catalog = Catalog()
+        """`formats` are further ones, by name, or others in the place of built-in ones. `compatibility` is the default,
+        and `catalog` what is registered already."""
+        self.catalog = catalog if catalog is not None else Catalog()
+        self._default = Config(compatibility)
         self._formats = dict(formats or {})
         self._keep = keep
         self._max_bytes = max_bytes
@@ -255,7 +259,7 @@ class Registry:
             if own is None:
                 raise errors.no_compatibility(subject)
             return own
-        found = Config(Level.BACKWARD)
+        found = self._default
         for config in (self.catalog.configs.get(None), own):
             if config is not None:
                 found = Config(
@@ -332,6 +336,17 @@ class Registry:
         for one in going:
             self._change(SchemaChange(one.subject, one.version, None))
 
+    def clear(self) -> None:
+        """Forget everything; ids begin at 1 again."""
+        for subject, versions in list(self.catalog.subjects.items()):
+            for version in list(versions):
+                self._change(SchemaChange(subject, version, None))
+        for name in list(self.catalog.configs):
+            self._change(ConfigChange(name, None))
+        for name in list(self.catalog.modes):
+            self._change(ModeChange(name, None))
+        self.catalog = Catalog()
+
     # ---------------------------------------------------------------- inside
 
     def _change(self, change: Change) -> None:
@@ -397,7 +412,8 @@ class Registry:
     def _why_incompatible(
         self, config: Config, subject: str, new: Schema, against: list[Registered] | None = None
     ) -> list[str]:
-        level = config.compatibility or Level.BACKWARD
+        level = config.compatibility
+        assert level is not None, "that of a scope"
         versions = self.catalog.versions(subject) if against is None else against
         earlier = ((one.version, one.schema.kind, self._read(one.schema)) for one in reversed(versions))
         try:

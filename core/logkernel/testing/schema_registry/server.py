@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from logkernel.testing.http_server import HttpServer
@@ -30,18 +31,31 @@ class SchemaRegistry:
         port: int = 0,
         compatibility: str = "BACKWARD",
         formats: Mapping[str, SchemaFormat] | None = None,
+        bootstrap_servers: str | None = None,
     ) -> None:
         """Port 0 takes a free one. `compatibility` is the level of subjects that have none of their own.
 
-        `formats` are further formats of schemas, by name. Raises `CannotListen`.
+        `formats` are further formats of schemas, by name. With `bootstrap_servers`, schemas are kept in the topic
+        `_schemas` of that cluster, from which the next registry reads them. Raises `CannotListen`, `ConfigError`.
         """
-        self._compatibility, self._formats = _level(compatibility), formats
-        self._app = App(self._new())
-        self._server = HttpServer(self._app, host, port, refused=unread)
-        self.url = self._server.url
+        level = _level(compatibility)
+        with ExitStack() as opened:
+            if bootstrap_servers is None:
+                registry = Registry(formats, compatibility=level)
+            else:
+                from logkernel.testing.schema_registry.topic import SchemasTopic
+
+                topic = SchemasTopic(bootstrap_servers)
+                opened.callback(topic.close)
+                registry = Registry(formats, compatibility=level, catalog=topic.load(), keep=topic.keep)
+            self._app = App(registry)
+            server = HttpServer(self._app, host, port, refused=unread)
+            opened.callback(server.close)
+            self._opened = opened.pop_all()
+        self.url = server.url
 
     def close(self) -> None:
-        self._server.close()
+        self._opened.close()
 
     def __enter__(self) -> SchemaRegistry:
         return self
@@ -49,15 +63,10 @@ class SchemaRegistry:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _new(self) -> Registry:
-        registry = Registry(self._formats)
-        registry.set_config(None, Config(self._compatibility))
-        return registry
-
     def clear(self) -> None:
         """Forget every schema, config and mode; ids begin at 1 again."""
         with self._app.lock:
-            self._app.registry = self._new()
+            self._app.registry.clear()
 
     @property
     def requests(self) -> list[Asked]:
