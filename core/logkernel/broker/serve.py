@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from logkernel.broker.control_socket import ControlServer, Reply
 from logkernel.broker.hang_watch import HangWatch
 from logkernel.broker.runtime import Flushed, flush_here
+from logkernel.broker.workers import ThreadWorkers
 from logkernel.config.listeners import address, why_cannot_listen
 from logkernel.contracts import BrokerDoor, Listener
 from logkernel.errors import CannotListen, DuplicateBrokerRegistration
@@ -69,8 +70,9 @@ class Server:
             self.listeners.append(listener)
             self.broker.addresses.listening(name, listener.port, listener.host)
         await self._listen_for_commands()
-        self._watch = HangWatch(self.broker.runtime.kernel.faults.running, self._refuse_commands)
-        self._watch.start()
+        if isinstance(self.broker.runtime.workers, ThreadWorkers):  # a simulated broker has no threads
+            self._watch = HangWatch(self.broker.runtime.kernel.faults.running, self._refuse_commands)
+            self._watch.start()
         self._step()
         addresses = tuple(address(listener.host, listener.port) for listener in self.listeners)
         self.broker.runtime.kernel.tell(

@@ -7,6 +7,7 @@ What a seed found became a named test, beside the tests of the part that it was 
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from world_mutants import MUTANTS
@@ -38,6 +39,12 @@ def test_a_seed_gives_the_same_history_twice() -> None:
     one, other = World(3).run(), World(3).run()
     assert one.stage.trace == other.stage.trace
     assert World(4).run().stage.trace_hash() != one.stage.trace_hash()
+
+
+def test_a_world_begins_no_thread() -> None:
+    before = set(threading.enumerate())
+    World(3).run()
+    assert set(threading.enumerate()) == before
 
 
 def test_a_world_runs_outside_of_a_loop_only() -> None:
