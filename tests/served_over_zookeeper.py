@@ -18,23 +18,14 @@ SETTINGS = (
 )  # fmt: skip
 
 
-class Served:
-    """Brokers of one cluster, by node id."""
+class Reached:
+    """Brokers of one cluster that run, by node id, and how a test asks them."""
 
-    def __init__(self, url: str, start_broker: Callable[..., Any], eventually: Callable[..., None]) -> None:
-        self.url = url
-        self._start = start_broker
+    patience_s = 30
+
+    def __init__(self, eventually: Callable[..., None]) -> None:
         self._eventually = eventually
         self.brokers: dict[int, Any] = {}
-
-    def start_with(self, node: int, *arguments: str) -> None:
-        self.brokers[node] = self._start(*arguments)
-
-    def start(self, node: int, *arguments: str, data: Path | None = None) -> Any:
-        words = [word for setting in SETTINGS for word in ("--set", setting)]
-        made = self._start("--coordination", self.url, "--node-id", str(node), *words, *arguments, data=data)
-        self.brokers[node] = made
-        return made
 
     def connect(self) -> RemoteLog:
         return logkernel.connect(",".join(broker.bootstrap for broker in self.brokers.values()))
@@ -46,7 +37,25 @@ class Served:
             except (KafkaError, OSError):
                 return False
 
-        self._eventually(tried, 30, what)
+        self._eventually(tried, self.patience_s, what)
+
+
+class Served(Reached):
+    """Brokers that the test starts."""
+
+    def __init__(self, url: str, start_broker: Callable[..., Any], eventually: Callable[..., None]) -> None:
+        super().__init__(eventually)
+        self.url = url
+        self._start = start_broker
+
+    def start_with(self, node: int, *arguments: str) -> None:
+        self.brokers[node] = self._start(*arguments)
+
+    def start(self, node: int, *arguments: str, data: Path | None = None) -> Any:
+        words = [word for setting in SETTINGS for word in ("--set", setting)]
+        made = self._start("--coordination", self.url, "--node-id", str(node), *words, *arguments, data=data)
+        self.brokers[node] = made
+        return made
 
     def create(self, log: RemoteLog, name: str, partitions: int, replicas: int) -> None:
         with log.admin() as admin:

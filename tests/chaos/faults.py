@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -71,37 +72,64 @@ def schedule(seed: int, kinds: Sequence[str], nodes: Sequence[int]) -> Iterator[
             yield Fault(kind, node, other, random.uniform(*HOLD_S[kind]), random.random() >= OVERLAP)
 
 
-def begin(fault: Fault, cluster: Cluster) -> Any:
-    """Returns what `end` has to know."""
+@contextmanager
+def struck(fault: Fault, cluster: Cluster) -> Iterator[None]:
+    """The fault lasts while this is entered."""
     field, broker = cluster.field, cluster.brokers[fault.node]
     if fault.kind == "kill":
         broker.kill()
+        yield
+        broker.start()
     elif fault.kind == "pause":
         broker.signal(signal.SIGSTOP)
+        yield
+        broker.signal(signal.SIGCONT)
     elif fault.kind == "stop":
         broker.terminate()
+        yield
+        broker.wait()
+        broker.start()
     elif fault.kind == "all brokers":
         for each in cluster.brokers.values():
             each.wanted = False
             each.signal(signal.SIGKILL)
         for each in cluster.brokers.values():
             each.wait()
+        yield
+        for each in cluster.brokers.values():
+            each.start()
     elif fault.kind == "zookeeper leader":
-        return cluster.keepers.strike(lambda leader: leader.kill())
+        leader = cluster.keepers.strike(lambda leader: leader.kill())
+        yield
+        leader.start()
     elif fault.kind == "pause zookeeper leader":
-        return cluster.keepers.strike(lambda leader: leader.pause())
+        leader = cluster.keepers.strike(lambda leader: leader.pause())
+        yield
+        leader.resume()
     else:
         assert isinstance(field, Field)
-        if fault.kind == "full disk":
-            field.fill(broker.disk)
-        elif fault.kind == "unplug":
-            field.unplug(broker.name)
-        elif fault.kind == SLOW:
-            field.slow(broker.name)
-        else:
-            for link in links(fault, cluster):
-                field.cut(*link)
-    return None
+        yield from _on_field(fault, cluster, field, broker)
+
+
+def _on_field(fault: Fault, cluster: Cluster, field: Field, broker: Any) -> Iterator[None]:
+    if fault.kind == "full disk":
+        field.fill(broker.disk)
+        yield
+        field.empty(broker.disk)
+    elif fault.kind == "unplug":
+        field.unplug(broker.name)
+        yield
+        field.plug(broker.name)
+    elif fault.kind == SLOW:
+        field.slow(broker.name)
+        yield
+        field.quicken(broker.name)
+    else:
+        for link in links(fault, cluster):
+            field.cut(*link)
+        yield
+        for link in links(fault, cluster):
+            field.mend(*link)
 
 
 def links(fault: Fault, cluster: Cluster) -> list[tuple[str, str]]:
@@ -114,32 +142,3 @@ def links(fault: Fault, cluster: Cluster) -> list[tuple[str, str]]:
     else:
         others = list(cluster.keepers.names)
     return [(name, other) for other in others] + [(other, name) for other in others]
-
-
-def end(fault: Fault, cluster: Cluster, begun: Any) -> None:
-    field, broker = cluster.field, cluster.brokers[fault.node]
-    if fault.kind == "kill":
-        broker.start()
-    elif fault.kind == "pause":
-        broker.signal(signal.SIGCONT)
-    elif fault.kind == "stop":
-        broker.wait()
-        broker.start()
-    elif fault.kind == "all brokers":
-        for each in cluster.brokers.values():
-            each.start()
-    elif fault.kind == "zookeeper leader":
-        begun.start()
-    elif fault.kind == "pause zookeeper leader":
-        begun.resume()
-    else:
-        assert isinstance(field, Field)
-        if fault.kind == "full disk":
-            field.empty(broker.disk)
-        elif fault.kind == "unplug":
-            field.plug(broker.name)
-        elif fault.kind == SLOW:
-            field.quicken(broker.name)
-        else:
-            for link in links(fault, cluster):
-                field.mend(*link)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -244,13 +245,12 @@ class Run:
                 return
             self.tell(str(fault))
             begun_ns = time.monotonic_ns()
-            begun = faults.begin(fault, cluster)
-            until_s = time.monotonic() + fault.hold_s
-            while time.monotonic() < until_s:
-                clients.check()
-                cluster.tended()
-                time.sleep(0.05)
-            faults.end(fault, cluster, begun)
+            with faults.struck(fault, cluster):
+                until_s = time.monotonic() + fault.hold_s
+                while time.monotonic() < until_s:
+                    clients.check()
+                    cluster.tended()
+                    time.sleep(0.05)
             ended_ns, recovered_ns = time.monotonic_ns(), None
             if fault.recovers:
                 until(cluster.well, f"all replicas are in sync after {fault}")
@@ -282,17 +282,18 @@ def read(path: Path, bootstrap: str) -> None:
         for topic, size in TOPICS.items():
             for partition in range(size):
                 place = TopicPartition(topic, partition)
-                until(lambda: len({_end(each, place) for each in consumers.values()}) == 1, f"{place} is settled")  # noqa: B023
+                until(partial(_is_at_rest, [*consumers.values()], place), f"all of {place} is committed or aborted")
                 for isolation, consumer in consumers.items():
                     _read(recorder, consumer, place, isolation)
 
 
-def _end(consumer: Any, place: TopicPartition) -> int:
-    """Of what this consumer may read."""
+def _is_at_rest(consumers: list[Any], place: TopicPartition) -> bool:
+    """Whether these consumers, of both isolations, may read up to the same offset; False where one gets no answer."""
     try:
-        return int(consumer.get_watermark_offsets(place, timeout=10)[1])
+        ends = {int(consumer.get_watermark_offsets(place, timeout=10)[1]) for consumer in consumers}
     except KafkaException:
-        return -id(consumer)
+        return False
+    return len(ends) == 1
 
 
 def _read(recorder: Recorder, consumer: Any, place: TopicPartition, isolation: str) -> None:

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 import zookeepers
 from chaos import trace
+from served_over_zookeeper import Reached
 
-import logkernel
 from logkernel.admin import NewTopic
-from logkernel.errors import KafkaError
-from logkernel.remote import RemoteLog
 
 SETTINGS = ("zookeeper.session.timeout.ms=4000", "replica.lag.time.max.ms=2000", "min.insync.replicas=2")
 EVENTS = {
@@ -29,33 +27,23 @@ EVENTS = {
 """What these faults have to lead to."""
 
 
-class Traced:
+class Traced(Reached):
     """Three brokers, each start of which writes a trace of its own."""
+
+    patience_s = 60
 
     def __init__(
         self, folder: Path, url: str, start_broker: Callable[..., Any], eventually: Callable[..., None]
     ) -> None:
+        super().__init__(eventually)
         folder.mkdir()
         self.folder = folder
-        self._eventually = eventually
         words = [word for setting in SETTINGS for word in ("--set", setting)]
         program = (sys.executable, str(Path(__file__).parent / "traced_serve.py"), str(folder))
         self.brokers = {
             node: start_broker("--coordination", url, "--node-id", str(node), *words, program=program)
             for node in (1, 2, 3)
         }
-
-    def connect(self) -> RemoteLog:
-        return logkernel.connect(",".join(broker.bootstrap for broker in self.brokers.values()))
-
-    def until(self, holds: Callable[[], bool], what: str) -> None:
-        def tried() -> bool:
-            try:
-                return holds()
-            except (KafkaError, OSError):
-                return False
-
-        self._eventually(tried, 60, what)
 
     def in_sync(self, admin: Any, count: int = 3) -> None:
         def synced() -> bool:

@@ -26,7 +26,7 @@ from typing import Final
 
 from logkernel.attrs_lite import frozen
 from logkernel.testing.history.observed import ABORTED, COMMITTED, MAYBE, Observed, Seen
-from logkernel.testing.history.operations import History, Operation, Place
+from logkernel.testing.history.operations import History, Operation, PartitionName
 from logkernel.testing.history.precedence import cycle
 
 
@@ -69,7 +69,7 @@ def _lost(observed: Observed) -> Iterator[Anomaly]:
                     yield Anomaly("lost", f"{send}: {readers} of the whole partition do not find it", (send, read))
 
 
-def _last_keys(observed: Observed, place: Place, read: Operation) -> dict[str, int]:
+def _last_keys(observed: Observed, place: PartitionName, read: Operation) -> dict[str, int]:
     """Key → the highest offset that holds it."""
     last: dict[str, int] = {}
     if place[0] in observed.history.compacts:
@@ -92,7 +92,7 @@ def _may_be_missing(observed: Observed, send: Operation, read: Operation, keys: 
 
 
 def _doubled(observed: Observed) -> Iterator[Anomaly]:
-    places: dict[str, dict[tuple[Place, int], Seen]] = defaultdict(dict)
+    places: dict[str, dict[tuple[PartitionName, int], Seen]] = defaultdict(dict)
     for found in observed.firm():
         sends = observed.sends_of(found.value)
         if not sends or not all(send.fields.get("once", True) for send in sends):
@@ -107,7 +107,7 @@ def _doubled(observed: Observed) -> Iterator[Anomaly]:
 
 
 def _disagreement(observed: Observed) -> Iterator[Anomaly]:
-    values: dict[tuple[Place, int], dict[str, Seen]] = defaultdict(dict)
+    values: dict[tuple[PartitionName, int], dict[str, Seen]] = defaultdict(dict)
     for found in observed.firm():
         values[found.place, found.offset].setdefault(found.value, found)
     for row, shown in values.items():
@@ -167,7 +167,7 @@ def _half(observed: Observed) -> Iterator[Anomaly]:
 
 
 def _order(observed: Observed) -> Iterator[Anomaly]:
-    last: dict[tuple[str, Place], tuple[int, Operation]] = {}
+    last: dict[tuple[str, PartitionName], tuple[int, Operation]] = {}
     for send in observed.history:
         if send.call != "send" or not send.fields.get("once", True):
             continue
@@ -190,7 +190,7 @@ class _Run:
 
     client: str
     group: str | None
-    place: Place
+    place: PartitionName
     begun: int
     """Where in the history the assignment is."""
     first: int
@@ -199,9 +199,9 @@ class _Run:
 
 def _runs(observed: Observed) -> Iterator[_Run | Anomaly]:
     """Each run, and what is wrong inside one."""
-    assigned: dict[str, set[Place]] = {}
+    assigned: dict[str, set[PartitionName]] = {}
     groups: dict[str, tuple[str | None, int]] = {}
-    at: dict[tuple[str, Place], int] = {}
+    at: dict[tuple[str, PartitionName], int] = {}
     known = _visible_offsets(observed)
     for one in observed.history:
         if one.call == "assign":
@@ -230,7 +230,7 @@ def _runs(observed: Observed) -> Iterator[_Run | Anomaly]:
                             yield Anomaly("skipped", what, (one, send))
 
 
-def _visible_offsets(observed: Observed) -> dict[tuple[Place, int], Operation]:
+def _visible_offsets(observed: Observed) -> dict[tuple[PartitionName, int], Operation]:
     """Where acknowledged records lie that every reader meets."""
     return {
         (send.place, int(send.result["offset"])): send
@@ -255,7 +255,7 @@ def _consumers(observed: Observed) -> Iterator[Anomaly]:
 
 
 def _went_back(observed: Observed, runs: list[_Run]) -> Iterator[Anomaly]:
-    commits: dict[tuple[str, Place], list[tuple[int, Operation]]] = defaultdict(list)
+    commits: dict[tuple[str, PartitionName], list[tuple[int, Operation]]] = defaultdict(list)
     for one in observed.history:
         if one.outcome == "fail" or (one.call == "end" and observed.status(one.fields["txn"]) == ABORTED):
             continue
@@ -278,7 +278,7 @@ def _went_back(observed: Observed, runs: list[_Run]) -> Iterator[Anomaly]:
 
 
 def _group_skips(observed: Observed) -> Iterator[Anomaly]:
-    given: dict[tuple[str, Place], set[int]] = defaultdict(set)
+    given: dict[tuple[str, PartitionName], set[int]] = defaultdict(set)
     groups: dict[str, str | None] = {}
     for one in observed.history:
         if one.call == "assign":
@@ -302,11 +302,11 @@ def _cycles(observed: Observed, real_time: bool) -> Iterator[Anomaly]:
         yield Anomaly("cycle", " → ".join(text for text, _ in found), tuple(one for _, one in found if one is not None))
 
 
-def _name(place: Place) -> str:
+def _name(place: PartitionName) -> str:
     return f"{place[0]}-{place[1]}"
 
 
-def _where(place: Place, offset: int) -> str:
+def _where(place: PartitionName, offset: int) -> str:
     return f"{_name(place)}@{offset}"
 
 

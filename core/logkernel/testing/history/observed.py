@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from logkernel.attrs_lite import frozen
-from logkernel.testing.history.operations import History, Lawful, Operation, Place
+from logkernel.testing.history.operations import History, Lawful, Operation, PartitionName
 
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
@@ -21,7 +21,7 @@ MAYBE: Final = "maybe"
 class Seen:
     """A value at an offset, by an acknowledgement, a poll or a read."""
 
-    place: Place
+    place: PartitionName
     offset: int
     value: str
     by: Operation
@@ -38,12 +38,12 @@ class Observed:
         """Transaction → its sends."""
         self.ends: dict[int, Operation] = {}
         """Transaction → the last call that was to end it."""
-        self.reads: dict[tuple[Place, bool], Operation] = {}
+        self.reads: dict[tuple[PartitionName, bool], Operation] = {}
         """(place, committed only) → the last reading of the whole partition."""
         self.deleted: set[str] = set()
         """Topics that were deleted in this history: nothing has to stay in them."""
-        self._trimmed: dict[Place, int] = {}
-        self._lawful: dict[Place, list[Lawful]] = defaultdict(list)
+        self._trimmed: dict[PartitionName, int] = {}
+        self._lawful: dict[PartitionName, list[Lawful]] = defaultdict(list)
         for lawful in history.lawful:
             self._lawful[lawful.place].append(lawful)
         lossy = {lawful.place[0] for lawful in history.lawful}
@@ -100,24 +100,24 @@ class Observed:
             return False
         return send.ok and send.fields.get("acks", "all") == "all"
 
-    def lost_lawfully(self, place: Place, offset: int, begun: int) -> bool:
+    def lost_lawfully(self, place: PartitionName, offset: int, begun: int) -> bool:
         """Whether what was written there, by what began then, may be gone."""
         if place[0] in self.deleted:
             return True
         return any(each.offset <= offset and begun < each.at for each in self._lawful.get(place, ()))
 
-    def lost_markers(self, place: Place) -> bool:
+    def lost_markers(self, place: PartitionName) -> bool:
         """Whether ends of transactions may be lost there, lawfully: what was aborted may count as committed then, and
         what was committed may stay invisible."""
         return self.forgot_transactions or place in self._lawful
 
-    def is_shifting(self, place: Place, offset: int) -> bool:
+    def is_shifting(self, place: PartitionName, offset: int) -> bool:
         """Whether an offset meant different records at different times, lawfully."""
         if place[0] in self.deleted:
             return True
         return any(each.offset <= offset for each in self._lawful.get(place, ()))
 
-    def may_be_trimmed(self, place: Place, offset: int) -> bool:
+    def may_be_trimmed(self, place: PartitionName, offset: int) -> bool:
         """Whether somebody asked for its deletion, or its age may have deleted it."""
         return place[0] in self.history.expires or offset < self._trimmed.get(place, 0)
 

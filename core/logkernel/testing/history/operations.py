@@ -14,7 +14,7 @@ ISOLATIONS: Final = ("read_uncommitted", READ_COMMITTED)
 MAX_LINE: Final = 64 << 20
 """Characters of a line."""
 OUTCOMES: Final = ("ok", "fail", "unknown")
-Place = tuple[str, int]
+PartitionName = tuple[str, int]
 """(topic, partition)."""
 
 
@@ -94,7 +94,7 @@ class Operation:
         return self.outcome == "ok"
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PartitionName:
         return self.fields["topic"], self.fields["partition"]
 
     @property
@@ -110,7 +110,7 @@ class Operation:
 class Lawful:
     """What was written before, and lies at `offset` or behind it, may be lost."""
 
-    place: Place
+    place: PartitionName
     offset: int
     at: int
     why: str

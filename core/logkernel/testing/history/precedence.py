@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from logkernel.testing.history.observed import ABORTED, Observed
-from logkernel.testing.history.operations import Operation, Place
+from logkernel.testing.history.operations import Operation, PartitionName
 
 Node = tuple[str, int]
 """(what of it, number of the operation or line)."""
@@ -80,7 +80,7 @@ class _Graph:
             before = moment
 
     def _add_offsets(self) -> None:
-        placed: dict[int, set[tuple[Place, int]]] = defaultdict(set)
+        placed: dict[int, set[tuple[PartitionName, int]]] = defaultdict(set)
         for found in self.observed.firm():
             sends = [send for send in self.observed.sends_of(found.value) if send.outcome != "fail"]
             if len(sends) == 1 and sends[0].fields.get("once", True):
