@@ -240,9 +240,8 @@ class Broker:
                 "logkernel_leader_changed",
                 topic=change.topic, partition=change.partition, leader=change.leader, leader_epoch=change.leader_epoch,
             )  # fmt: skip
-        configured = effects.topics_configured
         if effects.brokers_configured:
             self.metadata.apply_dynamic_config()
-            configured = list(image.topics)
-        for topic in configured:
-            self.replicas.configure(topic, len(image.topics[topic].partitions), self.metadata.topic_settings(topic))
+        if effects.brokers_configured or effects.topics_configured:
+            configured = None if effects.brokers_configured else effects.topics_configured
+            self.replicas.configure(configured, self.metadata.topic_settings)

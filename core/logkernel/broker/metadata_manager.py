@@ -83,13 +83,14 @@ class MetadataManager:
         values = {change.key: change.value for change in coordination.changes(TOPICS) if change.kind == "topic"}
         return [UUID(value["id"]) for value in values.values() if value is not None]
 
-    def on_watched(self, changes: Sequence[MetadataChange]) -> list[str]:
-        """In a cluster: changes of watched kinds were committed. Returns the topics whose settings are others now."""
+    def on_watched(self, changes: Sequence[MetadataChange]) -> list[str] | None:
+        """In a cluster: changes of watched kinds were committed. Returns the topics whose settings are others now; None
+        where it may be any."""
         self.image.apply_all(changes)
         keys = [change.key for change in changes if change.kind == "config"]
         if any(key.startswith("broker:") for key in keys):
             self.apply_dynamic_config()
-            return list(self.image.topics)
+            return None
         return [key.removeprefix("topic:") for key in keys if key.startswith("topic:")]
 
     def close(self) -> None:

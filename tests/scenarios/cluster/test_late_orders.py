@@ -13,7 +13,7 @@ from logkernel.broker.build import build
 from logkernel.broker.governance.access import ClusterAccess
 from logkernel.cluster.network import REPLICATION, ProcessNetwork
 from logkernel.cluster.store import SharedStore
-from logkernel.contracts import RequestContext
+from logkernel.contracts import MetadataChange, RequestContext
 from logkernel.controller.image import BrokerRegistration, ClusterImage, Partition, Topic, registration_change
 from logkernel.controller.orders import Orders
 from logkernel.errors import FencedLeaderEpoch, InconsistentTopicId, NetworkException, UnknownTopicId
@@ -201,3 +201,18 @@ def test_a_late_update_brings_no_topic_back_that_was_deleted(one: Commanded) -> 
     one.tell(LATER)
     one.tell(EARLIER)
     assert one.broker.metadata.image.topics["t"].id == LATER
+
+
+@pytest.mark.parametrize("scope", ["topic:t", "broker:"])
+@pytest.mark.parametrize("known", [False, True])
+def test_settings_reach_a_replica_whose_topic_no_metadata_has_named_yet(
+    known: bool, scope: str, one: Commanded
+) -> None:
+    """They come from the coordination, on another way than orders, and may come between the two."""
+    assert one.lead(EARLIER) == 0
+    if known:
+        one.tell(EARLIER)
+    one.broker.governance.on_watched([MetadataChange("config", scope, {"min.insync.replicas": "2"})])
+    assert one.broker.replicas.led[NAME].settings.min_insync_replicas == 2
+    one.tell(EARLIER)
+    assert one.broker.replicas.led[NAME].settings.min_insync_replicas == 2

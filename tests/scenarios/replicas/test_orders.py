@@ -305,8 +305,8 @@ def test_a_leader_whose_codec_cannot_be_had_keeps_batches_as_they_came(
     node = make(1, "compression.type=zstd")
     assert node.order(1, 0, isr=(1,), replicas=(1,), is_new=True) == 0
     assert node.order(1, 1, isr=(1,), replicas=(1,)) == 0
-    node.replicas.configure(NAME.topic, 1, TopicSettings(compression_type="lz4"))
-    node.replicas.configure(NAME.topic, 1, TopicSettings(compression_type="lz4"))
+    node.replicas.configure([NAME.topic], lambda topic: TopicSettings(compression_type="lz4"))
+    node.replicas.configure([NAME.topic], lambda topic: TopicSettings(compression_type="lz4"))
     assert node.produce(b"a") == [0]
     logged = [row.getMessage() for row in caplog.records if "batches stay" in row.getMessage()]
     assert [("zstd" in line, "lz4" in line) for line in logged] == [(True, False), (False, True)]

@@ -228,11 +228,9 @@ class ClusterMember:
     # ------------------------------------------------------------ controller_election.Watcher
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None:
-        metadata, replicas = self._metadata, self._parts.replicas
-        for topic in metadata.on_watched(changes):
-            known = metadata.image.topics.get(topic)
-            if known is not None:
-                replicas.configure(topic, len(known.partitions), metadata.topic_settings(topic))
+        topics = self._metadata.on_watched(changes)
+        if topics is None or topics:
+            self._parts.replicas.configure(topics, self._metadata.topic_settings)
 
     def on_decides(self, brokers: int, *, elected: bool) -> None:
         if elected:

@@ -7,7 +7,7 @@ StopReplica: `take` and `stop` are the door for that (`roles`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
@@ -353,13 +353,16 @@ class ReplicaManager:
 
     # ------------------------------------------------------------ settings, segments, the end
 
-    def configure(self, topic: str, partitions: int, settings: TopicSettings) -> None:
-        """A topic's settings changed."""
-        for partition in range(partitions):
-            led, followed = self.led.get((topic, partition)), self.followed.get((topic, partition))
+    def configure(self, topics: Collection[str] | None, settings_of: Callable[[str], TopicSettings]) -> None:
+        """The settings of topics changed, None: of all. A replica may be here before its topic is in the image."""
+        names = [name for name in (*self.led, *self.followed) if topics is None or name[0] in topics]
+        found = {topic: settings_of(topic) for topic in {topic for topic, _ in names}}
+        for name in names:
+            settings = found[name[0]]
+            led, followed = self.led.get(name), self.followed.get(name)
             if led is not None:
                 if (settings.isr, settings.plugin) != (led.settings.isr, led.settings.plugin):
-                    led.leader.take_isr_policy(self._isr_policy(topic, settings))
+                    led.leader.take_isr_policy(self._isr_policy(name[0], settings))
                 led.configure(settings, self._target_codec(settings))
                 self._set_quotas(led)
                 led.tick(self._runtime.clock.mono_ms(), int(self._runtime.config.get("request.timeout.ms")))
