@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from logkernel.testing import Kafka, KafkaCluster
 from logkernel.testing.kafka import cluster_log
 from logkernel.testing.kafka.aio import AsyncKafkaCluster
 
+HASTY = {"retry.backoff.ms": 5, "reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 20}
+"""Settings of clients that try again at once."""
+
 
 @pytest.fixture
 def cluster() -> Iterator[KafkaCluster]:
@@ -29,7 +33,7 @@ class Sender:
     """A producer of confluent-kafka, which knows of a new leader only by what it is told."""
 
     def __init__(self, kafka: KafkaCluster, **settings: Any) -> None:
-        fixed = {"bootstrap.servers": kafka.bootstrap_servers, "client.id": "shop", "log_level": 0}
+        fixed = {"bootstrap.servers": kafka.bootstrap_servers, "client.id": "shop", "log_level": 0, **HASTY}
         self.producer = confluent_kafka.Producer({**fixed, "topic.metadata.refresh.interval.ms": -1, **settings})
 
     def send(self, value: str, topic: str = "orders") -> confluent_kafka.KafkaError | None:
@@ -294,3 +298,12 @@ def test_the_end_waits_for_no_request_that_is_held() -> None:
             producer.poll(0.01)
     assert re.match(r"stall api=Produce: struck \d+ of \d+", str(stall))
     producer.purge()
+
+
+def test_a_jump_of_days_delays_no_write(cluster: KafkaCluster) -> None:
+    """Fetches of followers that are under way time out by the jump; the next ones came a second later."""
+    cluster.produce("orders", "1")
+    cluster.clock.advance(days=8)
+    begun_s = time.monotonic()
+    cluster.produce("orders", "2")
+    assert time.monotonic() - begun_s < 0.8

@@ -25,6 +25,7 @@ READ_BYTES: Final = 1 << 20
 LEADER_S: Final = 10.0
 """How long a leader, or any broker, is waited for."""
 CLEAN_S: Final = 30.0
+RETRY_MS: Final = 5
 LOOK_AGAIN_S: Final = 0.002
 
 
@@ -75,7 +76,7 @@ class ClusterLog(GroupsByAdmin):
     ) -> list[RecordMetadata]:
         """Acknowledged by all replicas in sync."""
         if self._producer is None or self._producer.closed:
-            self._producer = self._cluster.producer(acks="all")
+            self._producer = self._cluster.producer(acks="all", retry_backoff_ms=RETRY_MS)
         now_ms = self._clock.wall_ms()
         sent = [
             self._producer.send(
