@@ -31,12 +31,13 @@ ACCEPTS_UNKNOWN: Final = "HTTP_CONFLUENT_ACCEPT_UNKNOWN_PROPERTIES"
 SCHEMA_FIELDS: Final = ("schema", "schemaType", "references", "metadata", "ruleSet", "version", "id", "subject", "guid")
 CONFIG_FIELDS: Final = ("compatibility", "normalize")
 REQUESTS_KEPT: Final = 10_000
+KEPT_CHARACTERS: Final = 2_000
 
 log = logging.getLogger("logkernel.schema_registry")
 
 
 class Asked(NamedTuple):
-    """A request that was answered. `path` is with its query."""
+    """A request that was answered. `path` is with its query; it and `authorization` are cut at `KEPT_CHARACTERS`."""
 
     method: str
     path: str
@@ -65,7 +66,8 @@ class App:
         except Exception:
             log.exception("%s %r failed", method, target)
             status, value = 500, {"error_code": 500, "message": "Internal Server Error; the registry's log says why"}
-        self.asked.append(Asked(method, target, status, environ.get("HTTP_AUTHORIZATION")))
+        said = environ.get("HTTP_AUTHORIZATION")
+        self.asked.append(Asked(method, target[:KEPT_CHARACTERS], status, said and said[:KEPT_CHARACTERS]))
         body = value if isinstance(value, RawText) else json.dumps(value, separators=(",", ":"))
         return Response(body, status, content_type=CONTENT_TYPE)(environ, start_response)
 
@@ -101,8 +103,7 @@ class App:
         only = request.flag("deletedOnly") or request.flag("deleted_only")
         match request.method, rest:
             case "GET", []:
-                prefix = request.text("subjectPrefix")
-                return request.page(registry.subjects(prefix, deleted=deleted, deleted_only=only))
+                return request.page(registry.subjects(request.prefix(), deleted=deleted, deleted_only=only))
             case "POST", [subject]:
                 found = registry.lookup(subject, request.schema(), normalize=request.flag("normalize"), deleted=deleted)
                 return self._shown(found, request)
@@ -163,7 +164,7 @@ class App:
 
     def _all(self, request: _Request, deleted: bool) -> Iterable[Registered]:
         latest = request.flag("latestOnly")
-        for name in self.registry.subjects(request.text("subjectPrefix"), deleted=deleted):
+        for name in self.registry.subjects(request.prefix(), deleted=deleted):
             versions = self.registry.catalog.versions(name, deleted=deleted)
             yield from versions[-1:] if latest else versions
 
@@ -249,6 +250,10 @@ class _Request:
 
     def text(self, name: str) -> str:
         return self._query.get(name, "")
+
+    def prefix(self) -> str:
+        """Of subjects; `:*:` before it is Confluent's for every context."""
+        return self.text("subjectPrefix").removeprefix(":*:")
 
     def flag(self, name: str) -> bool:
         return self.text(name).lower() == "true"

@@ -112,6 +112,7 @@ def test_lists_have_pages(client, registry):
     registry.register("t", '"int"')
     assert client.get("/subjects?subjectPrefix=s&offset=1&limit=2") == ["sb", "sc"]
     assert client.get("/subjects?offset=4&limit=-1") == ["t"]
+    assert client.get("/subjects?subjectPrefix=:*:t") == ["t"]
     assert client.refused("GET", "/subjects?offset=x") == (422, 422)
 
 
@@ -250,6 +251,8 @@ def test_requests_are_remembered(client, registry):
     client.ask("GET", "/subjects/x/versions?deleted=true", Authorization="Basic abc")
     (asked,) = registry.requests[before:]
     assert asked == ("GET", "/subjects/x/versions?deleted=true", 404, "Basic abc")
+    client.ask("GET", "/" + "x" * 50_000, Authorization="y" * 50_000)
+    assert [len(text) for text in registry.requests[-1][1::2]] == [2_000, 2_000]
 
 
 def test_a_format_of_ones_own_is_a_type(client):
