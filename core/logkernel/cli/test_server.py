@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from importlib import import_module, util
+from importlib import import_module
 from typing import Any, Final
 
 import click
 
 from logkernel.cli.connection import pairs
 from logkernel.cli.parameters import IntRange, host_and_port
+from logkernel.config.sources import RawSetting
 from logkernel.errors import ConfigError
 
 LOCAL: Final = "127.0.0.1:0"
@@ -60,16 +61,18 @@ def test_server(
 ) -> int:
     """Run a broker for tests, with a control port over HTTP. Print one line of JSON when both are ready.
 
-    The line has bootstrap_servers, control, pid and version. The server ends by SIGTERM, and with the process that
-    started it: when its standard input is a pipe that closes, or when its parent process ends.
+    The line has bootstrap_servers, control, listen, pid and version. The server ends by SIGTERM, and with the process
+    that started it: when its standard input is a pipe that closes, or when its parent process ends.
     """
+    from logkernel.testing.server.needed import check_werkzeug
+
     check_werkzeug()
     from logkernel.testing.server.main import run
 
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     options: dict[str, Any] = {
         "topics": dict(_topic(text) for text in topics),
-        "settings": pairs(given),
+        "settings": {name: RawSetting(name, text, "--set") for name, text in pairs(given).items()},
         "plugins": [_module(name) for name in plugins],
         "path": data,
         "listen": listen,
@@ -80,14 +83,6 @@ def test_server(
     }
     run(options, control=host_and_port("--control", control), stay=stay, ready=click.echo)
     return 0
-
-
-def check_werkzeug() -> None:
-    """Raises `ConfigError` where it is missing."""
-    if util.find_spec("werkzeug") is None:
-        raise ConfigError(
-            "the control port needs werkzeug, which is not installed; pip install 'logkernel[test-server]'"
-        )
 
 
 def _topic(text: str) -> tuple[str, Any]:

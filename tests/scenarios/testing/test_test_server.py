@@ -17,6 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from logkernel.cli.app import app
+from logkernel.errors import ConfigError
+from logkernel.testing import Kafka
 
 STARTS_S = 30.0
 
@@ -342,6 +344,14 @@ def test_bad_options_are_told(arguments: list[str], text: str) -> None:
     assert text in outcome.output + str(outcome.exception)
 
 
+def test_a_missing_werkzeug_is_told_with_its_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    outcome = CliRunner().invoke(app, ["test-server"])
+    assert isinstance(outcome.exception, ConfigError)
+    with pytest.raises(ConfigError, match=r"pip install 'logkernel\[test-server\]'"):
+        Kafka(process=True)
+
+
 def test_a_setting_that_is_none_ends_it_before_it_is_ready() -> None:
-    with pytest.raises(AssertionError, match=r"^logkernel: .*no\.such"):
+    with pytest.raises(AssertionError, match=r"^logkernel: --set: no\.such=1"):
         Server("--set", "no.such=1")

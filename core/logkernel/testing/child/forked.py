@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any, Final
 
 from logkernel.errors import LogkernelError
+from logkernel.testing.server.needed import check_werkzeug
 
 PROGRAM: Final = "logkernel.testing.child.forking"
 CHUNK_BYTES: Final = 4096
@@ -84,8 +85,9 @@ _lock = threading.Lock()
 
 
 def forking() -> Forking:
-    """That of this process; it is started at the first call."""
+    """That of this process; it is started at the first call. Raises `ConfigError` without werkzeug."""
     global _forking
+    check_werkzeug()
     with _lock:
         if _forking is None or _forking.owner != os.getpid() or _forking.ended:
             _forking = Forking()

@@ -4,5 +4,6 @@ main       its life: a `Kafka`, the control port, the ready line; it ends with t
 control    the control port: routes → what a `Kafka` can do
 body       pure: what a request to the control port says, checked
 rows       pure: records, requests, faults and what is expected, as JSON
+needed     what has to be installed
 lifeline   whether the process that started this one is still there
 """
