@@ -32,6 +32,7 @@ class TestMessages(IsrContract):
 class TestFewMessages(IsrContract):
     name = "messages"
     settings: ClassVar = {"replica.lag.max.messages": "2"}
+    effort = 0.5
 
 
 class TestKafka(PlacementContract):
@@ -53,6 +54,7 @@ class TestCompact(CleanupContract):
 class TestCompactByTime(CleanupContract):
     name = "compact"
     settings: ClassVar = {"compaction.strategy": "timestamp"}
+    effort = 0.5
 
 
 @pytest.fixture(params=["time", "messages"])

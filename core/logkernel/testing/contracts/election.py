@@ -66,7 +66,7 @@ class ElectionContract(Kit[ElectionStrategy]):
     def test_a_simulated_cluster_keeps_its_promises(self) -> None:
         name, plugins = self.as_plugins()
         try:
-            simulate(SEEDS, election=name, plugins=plugins)
+            simulate(self.tries(SEEDS), election=name, plugins=plugins)
         except SimulationFailed as error:
             self.broken(f"a simulated cluster under faults breaks a promise: {error}")
 

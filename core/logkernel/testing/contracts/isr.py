@@ -75,7 +75,7 @@ class IsrContract(Kit[IsrPolicy]):
     def test_a_simulated_cluster_becomes_whole_again(self) -> None:
         name, plugins = self.as_plugins()
         try:
-            simulate(SEEDS, isr=name, plugins=plugins, settings=self.settings)
+            simulate(self.tries(SEEDS), isr=name, plugins=plugins, settings=self.settings)
         except SimulationFailed as error:
             self.broken(f"a simulated cluster under faults does not recover: {error}")
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
 from logkernel.config.broker import BrokerConfig
@@ -43,25 +44,40 @@ def for_all(count: int, /, **strategies: SearchStrategy[Any]) -> Callable[[Calla
 
     def decorate(test: Callable[..., None]) -> Callable[[Any], None]:
         def run(self: Kit[Any]) -> None:
+            __tracebackhide__ = True
+
             def holds(**drawn: Any) -> None:
+                __tracebackhide__ = True
                 test(self, **drawn)
 
             holds.__name__ = test.__name__
             chosen = settings(
-                max_examples=max(1, round(count * self.effort)),
+                max_examples=self.tries(count),
                 phases=QUICK if self.quick else [*QUICK, Phase.reuse, Phase.shrink],
                 derandomize=self.quick,
                 deadline=None,
                 report_multiple_bugs=False,
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
             )
-            chosen(given(**strategies)(holds))()
+            try:
+                chosen(given(**strategies)(holds))()
+            except Flaky as error:
+                raise _first_broken(error) from None
 
         # Not by functools.wraps: pytest would take the names of what is drawn for fixtures.
         run.__name__, run.__qualname__, run.__doc__ = test.__name__, test.__qualname__, test.__doc__
         return run
 
     return decorate
+
+
+def _first_broken(flaky: Flaky) -> Exception:
+    """What a plugin did that does not do the same each time."""
+    for error in getattr(flaky, "exceptions", ()):
+        if isinstance(error, ContractBroken):
+            error.add_note("The same call did not fail again: the plugin depends on chance, time or earlier calls.")
+            return error
+    return flaky
 
 
 def shown(value: object) -> str:
@@ -167,12 +183,18 @@ class Kit(Generic[P]):
 
         return UNDER_TEST, [SimpleNamespace(**{hook: hookimpl(provided), "logkernel_names": hookimpl(names)})]
 
+    def tries(self, count: int) -> int:
+        """So many examples or seeds, by `effort`."""
+        return max(1, round(count * self.effort))
+
     def broken(self, problem: str) -> NoReturn:
         """Raise `ContractBroken`, which names the plugin."""
+        __tracebackhide__ = True
         raise ContractBroken(f"{self.kind} {self.name or type(self).__name__}: {problem}")
 
     def refused(self, what: str, kind: type[Exception], act: Callable[[], Any]) -> None:
         """Call the plugin by `act`, which has to raise an error of that kind."""
+        __tracebackhide__ = True
         with self.calling(what, kind):
             try:
                 found = act()
@@ -185,6 +207,7 @@ class Kit(Generic[P]):
         """Call the plugin inside: what it raises breaks the contract, except for `allowed`.
 
         A kernel's guards judge what a plugin decides; their `PluginError` says what is wrong in words of its own."""
+        __tracebackhide__ = True
         let_through: tuple[type[BaseException], ...] = (ContractBroken, *allowed)
         try:
             yield
