@@ -143,16 +143,22 @@ def _short(name: str, space: str) -> str:
 
 
 def _sorted_properties(schema: Any) -> Any:
-    """With the attributes that are none of Avro's in the order of their names."""
+    """With the attributes that are none of Avro's last, in the order of their names."""
     if isinstance(schema, list):
         return [_sorted_properties(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    kind = schema["type"]
-    known = ("type", *ATTRIBUTES.get(kind, FIELD)) if isinstance(kind, str) else FIELD
-    found = {name: value for name, value in schema.items() if name in known}
-    found |= {name: schema[name] for name in sorted(schema.keys() - set(known))}
-    for name in ("type", "items", "values", "fields"):
-        if name in found:
+    known = ATTRIBUTES.get(schema["type"], ())
+    found = _last_by_name(schema, ("type", *known))
+    for name in known:
+        if name in ("items", "values"):
             found[name] = _sorted_properties(found[name])
+        elif name == "fields":
+            fields = [_last_by_name(field, FIELD) for field in found[name]]
+            found[name] = [field | {"type": _sorted_properties(field["type"])} for field in fields]
     return found
+
+
+def _last_by_name(row: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    found = {name: value for name, value in row.items() if name in known}
+    return found | {name: row[name] for name in sorted(row.keys() - set(known))}

@@ -117,7 +117,7 @@ def _parts(schema: Mapping[str, Any], resolver: Any) -> list[Node]:
     if isinstance(types, list):
         nodes = tuple(Node(Kind[BY_TYPE[one]], schema, resolver, one) for one in types)
         found.append(Node(Kind.COMBINED, schema, resolver, "anyOf", nodes))
-    elif isinstance(types, str):
+    elif types is not None:
         found.append(Node(Kind[BY_TYPE[types]], schema, resolver, types))
     else:
         about = next((kind for kind, names in BY_KEYWORD.items() if any(name in schema for name in names)), None)

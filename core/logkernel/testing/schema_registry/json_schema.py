@@ -26,6 +26,9 @@ except ImportError as error:
     raise ConfigError(f"JSON schemas need jsonschema ({error}); pip install 'logkernel[registry]'") from error
 
 
+UNCHECKED: Final = "its dialect does not look: below a $ref to what is no schema, or a keyword of a later draft"
+
+
 class JsonSchema(ParsedSchema):
     def __init__(self, text: str, imports: Sequence[Import]) -> None:
         self._json = _checked(text)
@@ -39,6 +42,8 @@ class JsonSchema(ParsedSchema):
             self.root = Node.of(self._json, resolver)
         except (Unresolvable, ValueError) as error:
             raise InvalidSchema(f"a $ref leads nowhere: {error}; name its schema among the references") from error
+        except (LookupError, TypeError, AttributeError) as error:
+            raise InvalidSchema(f"malformed where {UNCHECKED}: {error!r}") from error
 
     @property
     def canonical(self) -> str:
@@ -49,10 +54,13 @@ class JsonSchema(ParsedSchema):
         return dumped(self._json, sort_keys=True)
 
     def why_unreadable(self, written: JsonSchema) -> list[str]:
-        return [
-            f"{{errorType: '{kind}', description: 'at {path}'}}"
-            for kind, path in Comparison().differences(written.root, self.root)
-        ]
+        try:
+            found = Comparison().differences(written.root, self.root)
+        except InvalidSchema:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise InvalidSchema(f"malformed where {UNCHECKED}: {error!r}") from error
+        return [f"{{errorType: '{kind}', description: 'at {path}'}}" for kind, path in found]
 
 
 class JsonFormat:
@@ -69,6 +77,8 @@ def _checked(text: str) -> Any:
     schema = loaded(text)
     if not isinstance(schema, (bool, dict)):
         raise InvalidSchema(f"a JSON schema is an object or a boolean, not {text[:40]}")
+    if isinstance(schema, dict) and not isinstance(schema.get("$schema", ""), str):
+        raise InvalidSchema("$schema is no text")
     try:
         validator_for(schema, default=Draft7Validator).check_schema(schema)
     except SchemaError as error:

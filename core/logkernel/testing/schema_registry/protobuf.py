@@ -20,7 +20,7 @@ from logkernel.testing.schema_registry.contract import Import, InvalidSchema, Pa
 try:
     from google.protobuf import descriptor_pb2
     from google.protobuf.descriptor_pool import DescriptorPool
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError, Message
 
     from logkernel.testing.schema_registry import proto_reader, proto_writer
     from logkernel.testing.schema_registry.protobuf_compatibility import Comparison
@@ -101,9 +101,22 @@ def _file(text: str) -> Any:
         file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, DecodeError, ValueError) as error:
         raise InvalidSchema(f"neither a .proto file nor a FileDescriptorProto in base64: {error}") from error
+    if not _is_unicode(file):
+        raise InvalidSchema("a text in the FileDescriptorProto is not UTF-8")
     if file.syntax == "editions":
         raise InvalidSchema("editions are not supported; write the file with syntax proto2 or proto3")
     return file
+
+
+def _is_unicode(message: Any) -> bool:
+    """Of a text that is not, protobuf gives the bytes."""
+    for field, value in message.ListFields():
+        values = [value] if isinstance(value, (str, bytes, int, float, Message)) else value
+        if field.type == field.TYPE_STRING and not all(isinstance(one, str) for one in values):
+            return False
+        if field.type == field.TYPE_MESSAGE and not all(map(_is_unicode, values)):
+            return False
+    return True
 
 
 def _known(name: str) -> Any:

@@ -4,7 +4,8 @@ what was written with letters of these."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from random import Random
 
 import pytest
 
@@ -12,7 +13,14 @@ from logkernel.testing.schema_registry.catalog import Catalog, Change, Config
 from logkernel.testing.schema_registry.compatibility import Level
 from logkernel.testing.schema_registry.contract import Import, InvalidSchema, ParsedSchema, Reference, Schema
 from logkernel.testing.schema_registry.errors import RegistryError
-from logkernel.testing.schema_registry.registry import LATEST, MAX_ID, MAX_REFERENCES, MAX_SCHEMA_BYTES, Registry
+from logkernel.testing.schema_registry.registry import (
+    LATEST,
+    MAX_ID,
+    MAX_REFERENCES,
+    MAX_SCHEMA_BYTES,
+    MODES,
+    Registry,
+)  # fmt: skip
 
 
 class Letters(ParsedSchema):
@@ -450,3 +458,45 @@ def test_metadata_finds_the_newest_version_that_has_it(bench):
         bench.registry.with_metadata("s", {"owner": "dora"})
     with refused(40401):
         bench.registry.with_metadata("t", {})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_asked_the_catalog_agrees_with_itself(seed, bench):
+    random, registry = Random(seed), bench.registry
+
+    def subject() -> str:
+        return random.choice("rst")
+
+    def schema() -> Schema:
+        references = [("x", subject(), random.choice([1, 2, LATEST]))] if random.random() < 0.3 else []
+        return letters("".join(random.choices("abc", k=2)), *references)
+
+    asked = [
+        lambda: registry.register(subject(), schema(), normalize=random.random() < 0.3),
+        lambda: registry.register(subject(), schema(), version=random.randrange(1, 5), id=random.choice([None, 3, 9])),
+        lambda: registry.lookup(subject(), schema(), deleted=random.random() < 0.5),
+        lambda: registry.delete_version(subject(), random.choice([1, 2, 3, LATEST]), permanent=random.random() < 0.5),
+        lambda: registry.delete_subject(subject(), permanent=random.random() < 0.5),
+        lambda: registry.set_config(random.choice([None, "r"]), Config(random.choice(list(Level)))),
+        lambda: registry.delete_config("r"),
+        lambda: registry.set_mode(random.choice([None, "s"]), random.choice(MODES), force=random.random() < 0.5),
+        lambda: registry.delete_mode(random.choice([None, "s"])),
+    ]
+    for _ in range(600):
+        with suppress(RegistryError):
+            random.choice(asked)()
+        by_id: dict[int, Schema] = {}
+        for versions in registry.catalog.subjects.values():
+            assert list(versions) == sorted(versions)
+            for one in versions.values():
+                assert by_id.setdefault(one.id, one.schema) == one.schema, "one id, one schema"
+                assert registry.by_id(one.id).schema == one.schema
+                for reference in one.schema.references:
+                    assert registry.catalog.get(reference.subject, reference.version) is not None, "none dangles"
+    assert len(bench.changes) > 60
+    again = Catalog()
+    for change in bench.changes:
+        again.apply(change)
+    assert vars(again) == vars(registry.catalog)
+    registry.clear()
+    assert vars(registry.catalog) == vars(Catalog())

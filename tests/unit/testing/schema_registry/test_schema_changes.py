@@ -188,6 +188,22 @@ def test_json_schemas_with_too_much_to_compare_are_refused():
         after.why_unreadable(before)
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"prefixItems": [{"type": ""}]},
+        {"prefixItems": [{"enum": 5}, {}]},
+        {"minContains": "x", "items": {}},
+        {"dependentRequired": {"a": 5}},
+        {"properties": {"a": {"$ref": "#/title"}, "b": {"$ref": "#/x"}}, "title": "text", "x": {"type": ["nope"]}},
+    ],
+)
+def test_what_a_dialect_does_not_check_is_refused_when_it_is_compared(schema):
+    before, after = (JSON.parse(json.dumps(schema | more), []) for more in ({}, {"minContains": 1}))
+    with pytest.raises(InvalidSchema, match="malformed where its dialect does not look"):
+        after.why_unreadable(before)
+
+
 def test_a_pattern_of_properties_cannot_take_forever():
     closed = {"patternProperties": {"^(a+)+$": STRING}, **CLOSED}
     before = JSON.parse(json.dumps(closed), [])

@@ -204,6 +204,13 @@ def test_protobuf_imports_what_is_referred_to():
         PROTOBUF.parse(text, [])
 
 
+def test_what_a_primitive_of_avro_has_beside_its_type_is_no_schema():
+    text = '{"type":"int","items":5,"fields":[{"name":"x"}]}'
+    parsed = AVRO.parse(text, [])
+    assert parsed.canonical == text
+    assert parsed.normalized == '{"type":"int","fields":[{"name":"x"}],"items":5}'
+
+
 BAD_AVRO = [
     "", "{", "5", "null", "{}", '"nope"', "[[]]", '["int","int"]', '{"type":"array"}', '{"type":"recor","name":"A"}',
     '{"type":"record","name":"A"}', '{"type":"record","name":"1A","fields":[]}', '{"type":"record","fields":[]}',
@@ -218,10 +225,11 @@ BAD_JSON = [
     "", "{", "5", "[]", '{"type":"nope"}', '{"properties":[]}', '{"minimum":"a"}', '{"required":"a"}', '{"enum":5}',
     '{"items":{"type":5}}', '{"$ref":"#/nowhere"}', '{"$ref":"http://127.0.0.1:1/a"}', '{"$ref":"//["}',
     '{"properties":{"a":{"$ref":"#/definitions/b"}}}', '{"maxLength":-1}', '{"multipleOf":0}', '{"pattern":5}',
-    '{"default":Infinity}',
+    '{"default":Infinity}', '{"$schema":5}', '{"$schema":[]}',
 ]  # fmt: skip
 BAD_PROTOBUF = [
-    "x", "AAAA", "message", "message A { int32 a = 1 }", "message A { optional int32 a = 99999999999999999999; }",
+    "x", "AAAA", "EgHl", "message", "message A { int32 a = 1 }",
+    "message A { optional int32 a = 99999999999999999999; }",
     'syntax = "proto4";', 'edition = "2023"; message A {}', 'syntax = "proto3"; message A { B b = 1; }',
     'syntax = "proto3"; message A { int32 a = 1; int32 b = 1; }', 'syntax = "proto3"; enum E { A = 1; }',
     'import "google/protobuf/../../os.proto";', 'import "os.proto";', "option optimize_for = NOPE;",
