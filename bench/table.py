@@ -42,6 +42,7 @@ AIMS: tuple[tuple[str, str, float | None, float | None], ...] = (
     ("2,000 partitions, start", "s", None, 10.0),
     ("produce", "CPU-s/GB", 0.6, None),
     ("consume", "CPU-s/GB", 1.0, None),
+    ("50 typical tests", "s", 0.05, None),
     ("open_cluster(3), ready", "ms", None, 150.0),
     ("open_cluster(3), first ack", "ms", None, 20.0),
     ("append, cluster", "CPU-us", None, None),
