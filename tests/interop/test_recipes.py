@@ -59,13 +59,13 @@ def test_the_java_recipe_passes(apache_kafka: ModuleType, with_logkernel: dict[s
 
 def test_the_node_recipe_passes(apache_kafka: ModuleType, with_logkernel: dict[str, str], tmp_path: Path) -> None:
     if shutil.which("npm") is None:
-        missing("there is no npm")
+        pytest.skip("there is no npm")
     modules = apache_kafka.CACHE / KAFKAJS
     if not modules.is_dir():
         try:
             subprocess.run(["npm", "install", "--silent", KAFKAJS], cwd=tmp_path, check=True, timeout=TAKES_S)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            missing(f"kafkajs cannot be installed: {error}")
+            pytest.skip(f"kafkajs cannot be installed: {error}")
         shutil.copytree(tmp_path / "node_modules", modules, dirs_exist_ok=True)
     else:
         shutil.copytree(modules, tmp_path / "node_modules")
@@ -77,12 +77,12 @@ def test_the_node_recipe_passes(apache_kafka: ModuleType, with_logkernel: dict[s
 
 def test_the_go_recipe_passes(with_logkernel: dict[str, str], tmp_path: Path) -> None:
     if shutil.which("go") is None:
-        missing("there is no Go")
+        pytest.skip("there is no Go")
     (source,) = blocks("go")
     (tmp_path / "orders_test.go").write_text(source)
     (tmp_path / "go.mod").write_text("module orders\n\ngo 1.22\n")
     try:
         subprocess.run(["go", "get", KAFKA_GO], cwd=tmp_path, check=True, timeout=TAKES_S, capture_output=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        missing(f"{KAFKA_GO} cannot be had: {error}")
+        pytest.skip(f"{KAFKA_GO} cannot be had: {error}")
     assert run(["go", "test", "-vet=off", "./..."], tmp_path, with_logkernel).startswith("ok")

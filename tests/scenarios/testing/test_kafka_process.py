@@ -66,6 +66,22 @@ def test_a_process_that_dies_is_told_and_replaced() -> None:
         assert kafka.topics == {"orders": 1}
 
 
+def test_a_process_that_is_stopped_by_a_signal_is_killed_all_the_same() -> None:
+    with Kafka(process=True, topics=["orders"]) as kafka:
+        os.kill(kafka.pid, signal.SIGSTOP)
+        kafka.kill()
+        kafka.start()
+        assert kafka.topics == {"orders": 1}
+        os.kill(kafka.pid, signal.SIGSTOP)
+
+
+def test_large_records_go_through() -> None:
+    value = os.urandom(5_000_000)
+    with Kafka(process=True, settings={"message.max.bytes": 10_000_000}) as kafka:
+        kafka.produce("orders", value)
+        assert kafka.records("orders")[0].value == value
+
+
 def test_it_ends_with_the_tests_process() -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None

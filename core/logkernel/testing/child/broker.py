@@ -34,6 +34,8 @@ from logkernel.testing.kafka.requests import ClientRequest, Requests
 STARTS_S: Final = 60.0
 STOPS_S: Final = 10.0
 """How long a broker that was asked to end may take before it is killed."""
+LAST_WORDS_S: Final = 2.0
+"""How long a broker that is to end may take to say what clients asked of it."""
 LOG_BYTES: Final = 100_000
 """Of its log, for the report of a test that fails."""
 CHUNK_BYTES: Final = 65_536
@@ -163,10 +165,11 @@ class BrokerProcess(KafkaBroker):
         """End it, and keep what the test may ask of it later."""
         with self._lock:
             try:
-                self.faults.note()
-                self._requests.fetch()
-            except LogkernelError:  # it has ended by itself
-                pass
+                with self._control.in_a_hurry(LAST_WORDS_S):
+                    self.faults.note()
+                    self._requests.fetch()
+            except LogkernelError:  # it has ended by itself, or was stopped by a signal
+                log.warning("the broker %d ended without its last words", self._pid)
             self._end(how)
 
     def _end(self, how: signal.Signals) -> None:
@@ -178,6 +181,7 @@ class BrokerProcess(KafkaBroker):
         assert self._forking is not None
         try:
             os.kill(pid, how)
+            os.kill(pid, signal.SIGCONT)  # a test may have stopped it
             if not self._forking.wait(pid, STOPS_S):
                 os.kill(pid, signal.SIGKILL)
                 self._forking.wait(pid, STOPS_S)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -11,8 +13,8 @@ from logkernel import errors
 from logkernel.errors import LogkernelError
 from logkernel.testing.kafka.broker import NOT_RUNNING
 
-WAITS_S: Final = 660.0
-"""Longer than any call may take."""
+WAITS_S: Final = 120.0
+"""Longer than a call takes, if the process was not stopped by a signal."""
 
 
 class ControlClient:
@@ -20,6 +22,16 @@ class ControlClient:
 
     def __init__(self) -> None:
         self._address: str | None = None
+        self._timeout_s = WAITS_S
+
+    @contextmanager
+    def in_a_hurry(self, timeout_s: float) -> Iterator[None]:
+        """Meanwhile, do not wait longer than that for a process that does not answer."""
+        self._timeout_s = timeout_s
+        try:
+            yield
+        finally:
+            self._timeout_s = WAITS_S
 
     def reach(self, url: str) -> None:
         """A broker runs, and `url` is its control port."""
@@ -44,7 +56,7 @@ class ControlClient:
             raise LogkernelError(f"this log is closed; {NOT_RUNNING}")
         where = "/" + "/".join(quote(part, safe="") for part in path)
         given = {name: value for name, value in query.items() if value is not None}
-        connection = http.client.HTTPConnection(self._address, timeout=WAITS_S)
+        connection = http.client.HTTPConnection(self._address, timeout=self._timeout_s)
         try:
             data = None if body is None else json.dumps(body).encode()
             connection.request(method, f"{where}?{urlencode(given)}" if given else where, data)

@@ -39,7 +39,7 @@ class Forking:
 
     @property
     def ended(self) -> bool:
-        return self._process.poll() is not None
+        return self._socket.fileno() < 0 or self._process.poll() is not None
 
     def run(self, options: Mapping[str, Any], descriptors: Sequence[int]) -> int:
         """Start a test server with these as its standard input, output and error; returns its pid."""
@@ -66,6 +66,9 @@ class Forking:
                     answer += part
             except OSError:
                 answer = b""
+            except BaseException:  # an interrupt: what is answered now would be taken for the next answer
+                self._socket.close()
+                raise
         if not answer:
             self._process.wait()
             self._stderr.seek(0)

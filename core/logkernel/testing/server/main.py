@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from logkernel import __version__
 from logkernel.testing.http_server import HttpServer
@@ -16,6 +16,9 @@ from logkernel.testing.kafka.kafka import Kafka
 from logkernel.testing.server.answers import unread
 from logkernel.testing.server.control import Control
 from logkernel.testing.server.lifeline import Lifeline
+
+MAX_BODY_BYTES: Final = 64 << 20
+"""Records of a produce call."""
 
 
 def run(
@@ -41,7 +44,7 @@ def run(
     if not stay:
         lifeline.hold()
     with Kafka(**options) as kafka:
-        server = HttpServer(Control(kafka), *control, refused=unread)
+        server = HttpServer(Control(kafka), *control, max_body_bytes=MAX_BODY_BYTES, refused=unread)
         where = {"bootstrap_servers": kafka.bootstrap_servers, "control": server.url, "listen": kafka.listens}
         ready(json.dumps({**where, "pid": os.getpid(), "version": __version__}))
         lifeline.wait()
