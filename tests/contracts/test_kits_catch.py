@@ -12,6 +12,7 @@ from wrong_plugins import Wrong
 
 from logkernel.hookspecs import KINDS
 from logkernel.kernel import Kernel
+from logkernel.testing import contracts
 from logkernel.testing.contracts import ContractBroken, Kit, PartitionerContract, kits
 
 KITS: dict[str, type[Kit[Any]]] = {kit.__module__.rpartition(".")[2]: kit for kit in kits().values()}
@@ -110,3 +111,9 @@ def test_what_breaks_now_and_then_is_told_as_such() -> None:
     with pytest.raises(ContractBroken, match=r"partition\(\) returned -1") as caught:
         Suite().test_every_answer_is_a_partition_of_the_topic()
     assert "depends on chance, time or earlier calls" in "".join(caught.value.__notes__)
+
+
+def test_what_the_kits_need_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contracts, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"need pytest and hypothesis; pip install 'logkernel\[kits\]'"):
+        contracts.CodecContract  # noqa: B018

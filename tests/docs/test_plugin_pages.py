@@ -70,10 +70,11 @@ def test_the_example_of_a_page_keeps_its_contract(stem: str, tmp_path: Path) -> 
 def test_the_programs_of_a_page_without_a_kit_run(page: str) -> None:
     found = BLOCK.findall((FOLDER / page).read_text(encoding="utf-8"))
     assert found
+    world: dict[str, Any] = {"__name__": "page"}
     for code, said in found:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            exec(compile(code, page, "exec"), {"__name__": "page"})
+            exec(compile(code, page, "exec"), world)
         assert out.getvalue() == said
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import threading
 import zlib
+from contextlib import suppress
 from typing import Any
 
 from logkernel.errors import CorruptMessage, MessageTooLarge
@@ -105,19 +106,23 @@ class Private(Right):
 
 
 class OneAtATime(Right):
-    """Its calls share a buffer."""
+    """Its calls share a buffer, and the first two threads meet while they use it."""
 
     def __init__(self) -> None:
         self.pending: dict[str, bytes] = {}
-        self.met = threading.Barrier(2)
+        self.met = threading.Barrier(2, self.separate)
+
+    def separate(self) -> None:
+        self.two_have_met = True
+
+    two_have_met = False
 
     def compress(self, data: Any) -> Any:
         self.pending["plain"] = bytes(data)
-        if threading.current_thread() is not threading.main_thread():
-            try:
-                self.met.wait(0.05)
-            except threading.BrokenBarrierError:
-                self.met.reset()
+        if threading.current_thread() is not threading.main_thread() and not self.two_have_met:
+            with suppress(threading.BrokenBarrierError):
+                self.met.wait(20)
+            self.met.abort()
         return GZIP.compress(self.pending["plain"])
 
 

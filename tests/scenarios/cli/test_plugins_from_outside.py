@@ -134,6 +134,12 @@ def test_a_plugin_is_described(vip: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "did you mean 'acme-begun'?" in capsys.readouterr().err
 
 
+def test_a_module_that_is_installed_is_checked_once(vip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inherited = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(vip / "site"), inherited])))
+    assert main(["plugin", "check", "acme_begun"]) == 0
+
+
 def test_a_built_in_that_is_replaced_says_by_whom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

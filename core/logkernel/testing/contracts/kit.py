@@ -25,7 +25,8 @@ from hypothesis.strategies import SearchStrategy
 from logkernel.config.broker import BrokerConfig
 from logkernel.errors import LogkernelError, PluginError
 from logkernel.hookspecs import KINDS, hookimpl
-from logkernel.kernel import Kernel
+from logkernel.installed import entry_points
+from logkernel.kernel import GROUP, Kernel
 
 P = TypeVar("P")
 UNKNOWN = "no-plugin-has-this-name"
@@ -151,7 +152,12 @@ class Kit(Generic[P]):
     @cached_property
     def kernel(self) -> Kernel:
         """A kernel with what is installed, and with `plugins`."""
-        return Kernel(plugins=self.plugins)
+        return Kernel(plugins=self.not_installed())
+
+    def not_installed(self) -> list[object]:
+        """Those of `plugins` that no entry point names: a kernel refuses one that it has already."""
+        modules = {point.target for point in entry_points(GROUP)}
+        return [one for one in self.plugins if getattr(one, "__name__", None) not in modules]
 
     @cached_property
     def config(self) -> BrokerConfig:
@@ -172,7 +178,7 @@ class Kit(Generic[P]):
     def as_plugins(self) -> tuple[str, Sequence[object]]:
         """The plugin under test as (name, plugins), for a broker, client or simulation."""
         if self.name:
-            return self.name, self.plugins
+            return self.name, self.not_installed()
         hook = KINDS[self.kind]
 
         def provided(name: str) -> object:
