@@ -32,7 +32,7 @@ class Forking:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
+                [sys.executable, "-P", "-m", PROGRAM, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._stderr,
                 pass_fds=[theirs.fileno()], start_new_session=True, env=_environ(),
             )  # fmt: skip

@@ -161,7 +161,7 @@ class Kafka(KafkaView):
         return cast("LogHere", self._broker.log)
 
     @property
-    def process_log(self) -> str:  # type: ignore[override]
+    def process_log(self) -> str:
         """What the broker's process wrote to stderr, "" where it is this process."""
         return self._broker.process_log
 

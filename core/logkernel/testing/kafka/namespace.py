@@ -45,7 +45,7 @@ class KafkaNamespace(KafkaView):
                 self._kafka.delete_topic(name)
 
     @property
-    def process_log(self) -> str:  # type: ignore[override]
+    def process_log(self) -> str:
         return self._kafka.process_log
 
     @property

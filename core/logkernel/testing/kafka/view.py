@@ -45,8 +45,6 @@ class KafkaView(ABC):
     """What goes wrong with clients' requests."""
     look_again_s = LOOK_AGAIN_S
     """How often the broker is asked for what is waited for."""
-    process_log = ""
-    """What the broker's process wrote to stderr, where that is not this process."""
 
     # ------------------------------------------------------------ what a kind of view is
 
@@ -54,6 +52,11 @@ class KafkaView(ABC):
     @abstractmethod
     def log(self) -> LogInside:
         """The open log inside."""
+
+    @property
+    def process_log(self) -> str:
+        """What the broker's process wrote to stderr, "" where it is this process."""
+        return ""
 
     @property
     @abstractmethod
