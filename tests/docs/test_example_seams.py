@@ -17,7 +17,7 @@ from logkernel.errors import InvalidRecord
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-SEAMS = ("acme-fair-use", "acme-masking", "acme-plugins", "acme-revisions", "acme-tenants")
+SEAMS = ("acme-fair-use", "acme-masking", "acme-plugins", "acme-revisions", "acme-tenants", "acme-weights")
 
 
 def copy(name: str, site: Path) -> None:

@@ -11,7 +11,12 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "plugins"
 BLOCK = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PAGES = ("compaction-strategies.md", "fetch-filters.md", "produce-interceptors.md", "quotas.md")
+PAGES = (
+    "compaction-strategies.md",
+    "fetch-filters.md",
+    "produce-interceptors.md",
+    "quotas.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

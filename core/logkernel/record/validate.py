@@ -141,19 +141,19 @@ def check_produce(
     facts = _check_header(buf, policy)
     section, start, end = record_section(buf, facts, codec_for, policy.max_decompressed_bytes)
     least, largest, null_key = loops.walk(section, start, end, facts.count, facts.base_timestamp_ms)
-    replaced = None if intercept is None else _intercepted(section, start, end, facts, intercept)
-    if replaced is not None:
-        section, start, end = replaced, 0, len(replaced)
-        least, largest, null_key = loops.walk(section, start, end, facts.count, facts.base_timestamp_ms)
+    recode: CodecFor | None = None
+    if intercept is not None:
+        replaced = _intercepted(section, start, end, facts, intercept)
+        if replaced is not None:
+            section, start, end, recode = replaced, 0, len(replaced), codec_for
+            least, largest, null_key = loops.walk(section, start, end, facts.count, facts.base_timestamp_ms)
     if policy.compacted and null_key >= 0 and not facts.attributes & CONTROL:
         raise _null_keys(section, start, end, facts)
     own_times = not policy.log_append_time and least != NO_TIMESTAMP
     before_ms, after_ms = policy.timestamp_before_max_ms, policy.timestamp_after_max_ms
     if not (own_times and wall_ms - least <= before_ms and largest - wall_ms <= after_ms):
         _check_timestamps(section, start, end, facts, policy, wall_ms, own_times)
-    if replaced is None:
-        return _finished(buf, facts, policy, section, start, end, wall_ms, largest)
-    return _finished(buf, facts, policy, section, start, end, wall_ms, largest, codec_for)
+    return _finished(buf, facts, policy, section, start, end, wall_ms, largest, recode)
 
 
 def own_batch(
@@ -292,9 +292,9 @@ def _finished(
     end: int,
     wall_ms: int,
     largest: int,
-    codec_for: CodecFor | None = None,
+    recode: CodecFor | None,
 ) -> Checked:
-    """The batch with its right max timestamp and codec. `codec_for`: its records are those in `section` only."""
+    """The batch with its right max timestamp and codec. `recode`: its records are those in `section` only."""
     attributes = facts.attributes & ~LOG_APPEND_TIME
     if policy.log_append_time:
         attributes, largest = attributes | LOG_APPEND_TIME, wall_ms
@@ -302,10 +302,10 @@ def _finished(
     if target != KEEP and target != attributes & CODEC_MASK and not attributes & CONTROL:
         facts.attributes, facts.max_timestamp_ms = attributes & ~CODEC_MASK | target, largest
         return _made_over(facts, policy, memoryview(section)[start:end], policy.target_codec)
-    if codec_for is not None:
+    if recode is not None:
         facts.attributes, facts.max_timestamp_ms = attributes, largest
         codec_id = attributes & CODEC_MASK
-        return _made_over(facts, policy, memoryview(section)[start:end], codec_for(codec_id) if codec_id else None)
+        return _made_over(facts, policy, memoryview(section)[start:end], recode(codec_id) if codec_id else None)
     data = _writable(buf)
     if attributes != facts.attributes or largest != facts.max_timestamp_ms:
         set_max_timestamp(data, 0, largest, attributes)

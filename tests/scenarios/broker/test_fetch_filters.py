@@ -103,7 +103,7 @@ def test_a_topic_that_names_none_is_sent_from_its_file(log: EmbeddedLog, script:
     append(log, 1, topic="plain")
     assert isinstance(fetch(log, topic="plain").records, FileSlice)
     assert script.seen == []
-    assert log.broker.replicas.led["plain", 0].filters is None
+    assert log.broker.replicas.led["plain", 0].fetch_plugins is None
 
 
 def test_batches_keep_their_offsets_and_those_without_records_go(log: EmbeddedLog, script: Scripted) -> None:

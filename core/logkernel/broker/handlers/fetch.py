@@ -26,9 +26,8 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import READ_COMMITTED, FileSlice
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.fetch_filters import TopicFilters
+    from logkernel.broker.replicas.fetch_plugins import FetchPlugins
     from logkernel.broker.replicas.leader_replica import LeaderReplica
-    from logkernel.broker.replicas.quotas import TopicQuotas
     from logkernel.broker.replicas.replica import Replica
 
 FILTERED_BYTES = 1 << 20
@@ -49,12 +48,10 @@ class _Fetch:
         "_context",
         "_ctx",
         "_fetch",
-        "_filtered",
         "_heard",
         "_is_bound",
-        "_knows_zstd",
-        "_metered",
         "_number",
+        "_plugged",
         "_request",
         "_total",
     )
@@ -66,11 +63,8 @@ class _Fetch:
         self._request = request
         self._fetch = fetch
         self._context = context
-        self._filtered: list[tuple[PartitionData, TopicFilters]] | None = None
-        """Of the last attempt: what has to be filtered before it is answered."""
-        self._metered: list[tuple[PartitionData, TopicQuotas]] | None = None
-        """Of the last attempt: what quotas are to hear of."""
-        self._knows_zstd = "zstd" in context.capabilities
+        self._plugged: list[tuple[PartitionData, FetchPlugins]] | None
+        """Of the last attempt: what plugins are to see before it is answered; None for nothing."""
         self._answer = answer
         self._number = 0
         """Where it is parked; 0: it is not."""
@@ -78,7 +72,7 @@ class _Fetch:
     def attempt(self, *, final: bool) -> bool:
         """Read; answer if there is enough, or anyway where `final`. Returns whether it answered."""
         left = min(self._request.max_bytes, self._ctx.fetch_max_bytes)
-        self._filtered = self._metered = None
+        self._plugged = None
         size, urgent = 0, final
         rows: list[Row] = []
         for partition in self._fetch.to_read():
@@ -173,19 +167,18 @@ class _Fetch:
             check_epoch(replica, asked.current_leader_epoch)
             limit = min(left, asked.partition_max_bytes)
             isolation = self._request.isolation_level
-            if replica.filters is not None:
+            plugins = replica.fetch_plugins
+            if plugins is not None and plugins.filters is not None:
                 limit = self._room_to_filter(limit)
             if limit > 0 or min_one:
                 data.records = replica.read(asked.fetch_offset, limit, isolation, min_one=min_one)
-                if replica.filters is not None and data.records is not None:
-                    self._filter_later(data, replica.filters)
-                if replica.quotas is not None and data.records is not None:
-                    self._meter_later(data, replica.quotas)
+                if plugins is not None and data.records is not None:
+                    self._plugged = [*(self._plugged or ()), (data, plugins)]
             leader = replica.leader
             data.high_watermark = leader.high_watermark
             data.last_stable_offset = leader.last_stable_offset()
             data.log_start_offset = replica.log.start_offset
-            if data.records is not None and not self._knows_zstd:
+            if data.records is not None and "zstd" not in self._context.capabilities:
                 refuse_zstd(replica)
             if isolation == READ_COMMITTED:
                 found = data.records
@@ -197,45 +190,26 @@ class _Fetch:
 
     def _room_to_filter(self, limit: int) -> int:
         """`limit`, or the bytes that filters may still look at if they are fewer."""
-        found = (data.records for data, _ in self._filtered or ())
-        return min(limit, max(0, FILTERED_BYTES - sum(each.size for each in found if isinstance(each, FileSlice))))
+        seen = sum(data.records.size for data, _ in self._plugged or () if isinstance(data.records, FileSlice))
+        return min(limit, max(0, FILTERED_BYTES - seen))
 
-    def _filter_later(self, data: PartitionData, filters: TopicFilters) -> None:
-        if self._filtered is None:
-            self._filtered = []
-        self._filtered.append((data, filters))
-
-    def _meter_later(self, data: PartitionData, quotas: TopicQuotas) -> None:
-        if self._metered is None:
-            self._metered = []
-        self._metered.append((data, quotas))
-
-    def _meter(self, metered: list[tuple[PartitionData, TopicQuotas]]) -> int:
-        """Let quotas know what is answered; return for how many ms the client is held back."""
+    def _ask_plugins(self, plugged: list[tuple[PartitionData, FetchPlugins]]) -> int:
+        """Leave of what was read the records that the reader gets; return for how many ms quotas hold it back."""
         throttle_ms, mono_ms = 0, self._ctx.runtime.clock.mono_ms()
-        for data, quotas in metered:
-            found = data.records
-            size = found.size if isinstance(found, FileSlice) else len(found or b"")
-            try:
-                throttle_ms = max(throttle_ms, quotas.on_read(data.partition_index, self._context, size, mono_ms))
-            except KafkaError as error:
-                _fail(data, error)
-        return throttle_ms
-
-    def _filter(self, filtered: list[tuple[PartitionData, TopicFilters]]) -> None:
-        """Leave of what was read the records that the reader gets."""
-        for data, filters in filtered:
+        for data, plugins in plugged:
             if isinstance(data.records, FileSlice):
                 try:
-                    data.records = filters.leave(data.records, self._context, self._request.rack_id)
+                    data.records, held_ms = plugins.see(
+                        data.partition_index, data.records, self._context, self._request.rack_id, mono_ms
+                    )
+                    throttle_ms = max(throttle_ms, held_ms)
                 except (KafkaError, OSError) as error:
                     _fail(data, error)
+        return throttle_ms
 
     def _respond(self, rows: list[Row]) -> None:
         """Answer, last of all: an answer may lead to the client's next request before it returns."""
-        if self._filtered is not None:
-            self._filter(self._filtered)
-        throttle_ms = 0 if self._metered is None else self._meter(self._metered)
+        throttle_ms = 0 if self._plugged is None else self._ask_plugins(self._plugged)
         response = response_of(self._fetch, rows)
         if throttle_ms:
             response.throttle_time_ms = throttle_ms

@@ -30,7 +30,7 @@ from logkernel.storage.log import Log
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.fetch_filters import TopicFilters
+    from logkernel.broker.replicas.fetch_plugins import FetchPlugins
     from logkernel.broker.replicas.interceptors import TopicInterceptors
     from logkernel.broker.replicas.quotas import TopicQuotas
 
@@ -79,7 +79,7 @@ class LeaderReplica(Replica):
         "_propose",
         "_proposed_ms",
         "end_news",
-        "filters",
+        "fetch_plugins",
         "interceptors",
         "leader",
         "policy",
@@ -113,10 +113,9 @@ class LeaderReplica(Replica):
         self.leader = leader
         self._expiry: Timer | None = None
         self.interceptors: TopicInterceptors | None = None
-        """None if the topic names none; likewise `filters` and `quotas`."""
+        """None if the topic names none; likewise `fetch_plugins` and `quotas`."""
+        self.fetch_plugins: FetchPlugins | None = None
         self.quotas: TopicQuotas | None = None
-        """Those of the topic on this broker; the manager sets it."""
-        self.filters: TopicFilters | None = None
         self.configure(settings, target_codec)
 
     def configure(self, settings: TopicSettings, target_codec: Codec | None) -> None:
@@ -142,10 +141,19 @@ class LeaderReplica(Replica):
             from logkernel.broker.replicas.interceptors import interceptors_of
 
             self.interceptors = interceptors_of(self._runtime.kernel, self.name, settings, self.interceptors)
-        if settings.fetch_filters or self.filters is not None:
-            from logkernel.broker.replicas.fetch_filters import filters_of
+        self.take_quotas(self.quotas)
 
-            self.filters = filters_of(self._runtime.kernel, self.name, settings, self.filters)
+    def take_quotas(self, quotas: TopicQuotas | None) -> None:
+        """Those of the topic on this broker; which fetches ask, as they ask the filters that the settings name."""
+        self.quotas = quotas
+        if not self.settings.fetch_filters and quotas is None:
+            self.fetch_plugins = None
+            return
+        from logkernel.broker.replicas.fetch_plugins import FetchPlugins, filters_of
+
+        before = self.fetch_plugins.filters if self.fetch_plugins is not None else None
+        filters = filters_of(self._runtime.kernel, self.name, self.settings, before)
+        self.fetch_plugins = FetchPlugins(filters, quotas)
 
     # ------------------------------------------------------------ write
 

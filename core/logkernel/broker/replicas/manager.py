@@ -374,11 +374,12 @@ class ReplicaManager:
         topic, settings = led.name.topic, led.settings
         if not settings.quotas:
             self._quotas.pop(topic, None)
-            led.quotas = None
+            led.take_quotas(None)
             return
         from logkernel.broker.replicas.quotas import quotas_of
 
-        led.quotas = self._quotas[topic] = quotas_of(self._runtime.kernel, topic, settings, self._quotas.get(topic))
+        self._quotas[topic] = quotas_of(self._runtime.kernel, topic, settings, self._quotas.get(topic))
+        led.take_quotas(self._quotas[topic])
 
     def _isr_policy(self, topic: str, settings: TopicSettings) -> IsrPolicy | None:
         """Return a new ISR policy of the topic's kind; None if that plugin is missing, and `replica.lag.time.max.ms`

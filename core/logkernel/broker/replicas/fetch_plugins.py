@@ -1,4 +1,6 @@
-"""The fetch filters of one partition, in the order of `fetch.filters`: a record has to pass all of them.
+"""The plugins that see what a consumer fetches of one partition: filters, then the topic's quotas.
+
+Of the filters, in the order of `fetch.filters`, a record has to pass all.
 
 filters say                the consumer gets
 True, of a record          the record
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logkernel.broker.replicas.chains import Chain
+from logkernel.broker.replicas.quotas import TopicQuotas
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import ReadFacts, RequestContext
 from logkernel.errors import KafkaError, LogkernelError, UnknownServerError
@@ -20,6 +23,28 @@ from logkernel.plugin_guards import GuardedFetchFilter
 from logkernel.record.bounds import CodecFor
 from logkernel.record.reader_filter import leave_for_reader
 from logkernel.vocabulary import FileSlice, Record, TopicPartition
+
+
+class FetchPlugins:
+    """What the topic names; one of the two at least."""
+
+    __slots__ = ("filters", "quotas")
+
+    def __init__(self, filters: TopicFilters | None, quotas: TopicQuotas | None) -> None:
+        self.filters = filters
+        self.quotas = quotas
+
+    def see(
+        self, partition: int, found: FileSlice, client: RequestContext, rack_id: str, mono_ms: int
+    ) -> tuple[bytes | FileSlice | None, int]:
+        """(what the client gets of `found`, ms for which it is held back). Raises `KafkaError` and `OSError`."""
+        left: bytes | FileSlice | None = found
+        if self.filters is not None:
+            left = self.filters.leave(found, client, rack_id)
+        if self.quotas is None or left is None:
+            return left, 0
+        size = left.size if isinstance(left, FileSlice) else len(left)
+        return left, self.quotas.on_read(partition, client, size, mono_ms)
 
 
 class TopicFilters:
