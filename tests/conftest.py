@@ -155,19 +155,30 @@ def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
         broker.end()
 
 
-@pytest.fixture(scope="module")
-def start_module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
-    """As `start_broker`, for all tests of a module."""
+def starting(folders: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """As `start_broker`, for several tests."""
     started: list[Broker] = []
 
     def start(*arguments: str, data: Path | None = None) -> Broker:
-        folder = tmp_path_factory.mktemp("broker")
+        folder = folders.mktemp("broker")
         started.append(Broker(data or folder / "data", folder / "stderr.log", arguments))
         return started[-1].start()
 
     yield start
     for broker in reversed(started):
         broker.end()
+
+
+@pytest.fixture(scope="module")
+def start_module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """As `start_broker`, for all tests of a module."""
+    yield from starting(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def start_session_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """As `start_broker`, for all tests."""
+    yield from starting(tmp_path_factory)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The tox matrix covers every pair of factors, each by the tests it touches, and its factors are really in force."""
+"""tox's two matrices, of the program and of plugins, cover every pair of their factors, and factors are in force."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import configparser
 import importlib.util
 import itertools
 import os
+import tomllib
 from pathlib import Path
 
+import plugin_matrix
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +30,42 @@ def combinations() -> set[tuple[str, ...]]:
     names = tox()["tox"]["env_list"].split()
     assert "full" in names
     return {FULL} | {tuple(name.split("-")) for name in names if name.count("-") == 2}
+
+
+def test_every_pair_of_plugins_is_covered() -> None:
+    assert plugin_matrix.missing_pairs(plugin_matrix.listed()) == [], "list an environment with each in tox.ini"
+
+
+def test_a_missing_pair_of_plugins_is_named() -> None:
+    """One environment less, and pairs that only it has are missing."""
+    listed = plugin_matrix.listed()
+    gone = plugin_matrix.parse("py311-clean-zstd-tcp-compact-round_robin")
+    missing = plugin_matrix.missing_pairs([each for each in listed if each != gone])
+    assert "codec=zstd with transport=tcp" in missing
+    assert all(gone[pair.partition("=")[0]] in pair for pair in missing)
+
+
+def test_any_combination_of_plugins_can_be_named() -> None:
+    """The section's name spells the factors; without it tox would know the listed ones only."""
+    factors = "-".join("{" + ",".join(values) + "}" for values in plugin_matrix.FACTORS.values())
+    (section,) = [name for name in tox() if name.endswith(factors)]
+    assert "LOGKERNEL_MATRIX = {env_name}" in tox()[section]["set_env"]
+    assert len(plugin_matrix.every()) == 180
+
+
+def test_a_matrix_of_plugins_has_one_of_each_that_is_built_in() -> None:
+    """A codec, strategy, policy or partitioner that is added belongs into the matrix."""
+    kinds = {"codec": "codec", "election": "election", "cleanup": "cleanup", "partitioner": "partitioner"}
+    built_in = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["logkernel"]
+    for factor, kind in kinds.items():
+        plugins = {name.removeprefix(f"{kind}-").replace("-", "_") for name in built_in if name.startswith(f"{kind}-")}
+        assert plugins == {*plugin_matrix.FACTORS[factor]} - {"none"}
+
+
+@pytest.mark.parametrize("name", ["clean-zstd-tcp-compact", "clean-tcp-zstd-compact-keyed", "pairwise-full"])
+def test_what_is_no_combination_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is no combination of plugins; name one of"):
+        plugin_matrix.parse(name)
 
 
 def test_every_pair_of_factors_is_covered() -> None:
@@ -66,7 +104,7 @@ def test_every_selection_is_a_factors_or_that_of_outside() -> None:
 ENVIRONMENT = tuple(os.environ.get("TOX_ENV_NAME", "").split("-"))
 
 
-@pytest.mark.skipif(len(ENVIRONMENT) != 3, reason="not inside an environment of the matrix")
+@pytest.mark.skipif(ENVIRONMENT not in combinations(), reason="not inside an environment of the matrix")
 def test_the_factors_are_in_force() -> None:
     from logkernel.record import loops
 

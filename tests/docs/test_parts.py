@@ -38,7 +38,7 @@ def test_the_plain_command_and_the_rest_are_everything(tmp_path: Path) -> None:
     assert sorted(first + rest) == sorted(everything)
     assert min(len(first), len(rest)) > 1_000
     folders = {Path(name).parts[1] for name in first}
-    assert folders == {"unit", "contracts", "scenarios", "docs", "smoke"}
+    assert folders == {"unit", "contracts", "scenarios", "docs", "smoke", "matrix"}
 
 
 def test_a_named_path_is_run_whole() -> None:
