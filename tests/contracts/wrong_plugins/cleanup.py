@@ -83,11 +83,25 @@ class ByKey(Rule):
         return bytearray(record.key[0] != 97 for record in batch.records())
 
 
+class HastyRun(Rule):
+    def learn_run(self, run: Any) -> Any:
+        return 0
+
+    def keep_run(self, run: Any, end: int) -> Any:
+        return bytearray(100)
+
+
+class BoastingRun(HastyRun):
+    def learn_run(self, run: Any) -> Any:
+        return 2048
+
+
 def ruled(rule: Any) -> dict[str, Any]:
     return made(lambda _: type("Ruled", (Nothing,), {"rule": rule})())
 
 
 PROMISE = "test_a_rule_judges_every_record_and_keeps_what_lies_behind_its_end"
+RUNS = "test_a_rule_judges_runs_of_batches_as_single_ones"
 WRONG = [
     Wrong("test_a_plan_stays_within_what_may_go", "only records below the high watermark", made(lambda _: Greedy())),
     Wrong("test_a_plan_stays_within_what_may_go", r"plan\(\) raised IndexError", made(lambda _: NeedsClosed())),
@@ -97,4 +111,6 @@ WRONG = [
     Wrong(PROMISE, r"keep\(\) drops the record \d+ though the rewrite ends at", ruled(DroppingRule)),
     Wrong(PROMISE, r"learn\(\) returned -1", ruled(LostRule)),
     Wrong(PROMISE, r"keep\(\) raised TypeError", ruled(ByKey)),
+    Wrong(RUNS, r"keep_run\(\) says 0 of the batch at .*judge it as keep\(\) does, or say 2", ruled(HastyRun)),
+    Wrong(RUNS, r"learn_run\(\) returned 2048 for \d batches", ruled(BoastingRun)),
 ]

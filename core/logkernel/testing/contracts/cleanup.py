@@ -9,12 +9,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from logkernel.attrs_lite import evolve
-from logkernel.contracts import CleanupPolicy, DropBefore, KeepRule, LogFacts, Rewrite
+from logkernel.contracts import CleanupPolicy, DropBefore, KeepRule, LogFacts, Rewrite, RunRule
 from logkernel.kernel import Kernel
 from logkernel.plugin_guards import judged_plan
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
-from logkernel.record.filtering import View, view_of
+from logkernel.record.filtering import Run, View, view_of
+from logkernel.record.pure_compaction import ALL_STAY, LOOK_CLOSER, NONE_STAYS, ROW, small_batches
 from logkernel.testing.contracts.kit import Kit, for_all
 from logkernel.vocabulary import Record, SegmentFacts
 
@@ -101,10 +102,47 @@ class CleanupContract(Kit[CleanupPolicy]):
         self, log: tuple[LogFacts, dict[str, Any]], key: list[bytes | None], nulls: int
     ) -> None:
         facts = self._facts(*log)
-        views = _views(facts, key, nulls)
+        views = _seen_batches(_batches(facts, key, nulls))
         for step in self._plan(facts):
             if isinstance(step, Rewrite):
                 self._judge_rule(step, views)
+
+    @for_all(40, log=LOGS, key=st.lists(st.sampled_from(KEYS), min_size=1, max_size=6), nulls=st.integers(0, 63))
+    def test_a_rule_judges_runs_of_batches_as_single_ones(
+        self, log: tuple[LogFacts, dict[str, Any]], key: list[bytes | None], nulls: int
+    ) -> None:
+        """`RunRule` is for speed alone. Which batches come in runs depends on their sizes and codecs."""
+        facts = self._facts(*log)
+        data = _batches(facts, key, nulls)
+        for one, other in zip(self._plan(facts), self._plan(facts), strict=True):
+            if isinstance(one, Rewrite) and isinstance(other, Rewrite) and isinstance(other.rule, RunRule):
+                self._compare(one, other, [view for view in _seen_batches(data) if view.last_offset < one.end], data)
+
+    def _compare(self, single: Rewrite, run: Rewrite, views: Sequence[View], data: bytes) -> None:
+        rows, _ = small_batches(data, 0, len(data), len(data), b"")
+        learnt = [view for view in views if view.last_offset >= single.start]
+        first = len(views) - len(learnt)
+        some = Run(data, rows[first * ROW.size : len(views) * ROW.size])
+        rule: Any = run.rule
+        for view in learnt:
+            with self.calling("learn()"):
+                single.rule.learn(view)
+        with self.calling("learn_run()"):
+            count = rule.learn_run(some)
+        if type(count) is not int or not 0 <= count <= len(learnt):
+            self.broken(f"learn_run() returned {count!r} for {len(learnt)} batches; return how many it has learnt from")
+        for view in learnt[count:]:
+            rule.learn(view)
+        with self.calling("keep_run()"):
+            verdicts = rule.keep_run(Run(data, rows[: len(views) * ROW.size]), run.end)
+        for view, verdict in zip(views, verdicts, strict=False):
+            kept = single.rule.keep(view, single.end)
+            mask = bytes([1] * view.count) if kept is None else bytes(map(bool, kept))
+            if (verdict == NONE_STAYS and any(mask)) or (verdict == ALL_STAY and not all(mask)):
+                self.broken(
+                    f"keep_run() says {verdict} of the batch at {view.base_offset}, of which keep() keeps {sum(mask)}"
+                    f" of {view.count} records; judge it as keep() does, or say {LOOK_CLOSER}"
+                )
 
     def _judge_rule(self, step: Rewrite, views: Sequence[View]) -> None:
         rule: KeepRule = step.rule
@@ -164,18 +202,22 @@ def _seen(step: Step) -> tuple[Any, ...]:
     return ("Rewrite", step.start, step.end, step.priority)
 
 
-def _views(facts: LogFacts, keys: Sequence[bytes | None], nulls: int) -> list[View]:
+def _batches(facts: LogFacts, keys: Sequence[bytes | None], nulls: int) -> bytes:
     """A batch for each closed segment."""
-    views = []
+    made = []
     for segment in facts.segments:
         offsets = range(segment.base_offset, segment.next_offset)
-        if segment.active or not offsets:
-            continue
-        rows = [Record(keys[at % len(keys)], None if nulls >> at % 6 & 1 else b"%d" % at, (), 1000) for at in offsets]
-        data = encode_batch(rows, base_offset=segment.base_offset)
-        (found,) = batches(data)
-        views.append(view_of(data, found, _no_codec))
-    return views
+        if offsets and not segment.active:
+            rows = [
+                Record(keys[at % len(keys)], None if nulls >> at % 6 & 1 else b"%d" % at, (), 1000) for at in offsets
+            ]
+            made.append(encode_batch(rows, base_offset=segment.base_offset))
+    return b"".join(made)
+
+
+def _seen_batches(data: bytes) -> list[View]:
+    """As a keep-rule sees them."""
+    return [view_of(data, found, _no_codec) for found in batches(data)]
 
 
 def _no_codec(codec_id: int) -> Any:
