@@ -12,6 +12,8 @@ from logkernel.testing.server.rows import REGEX
 
 FLAGS: Final = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x", re.ASCII: "a"}
 NAMES: Final = {kind: name for name, kind in ERRORS.items()}
+MOST_FITTED: Final = 1_000_000
+"""The most that a new broker is told."""
 ARGUMENTS: Final = {DELAY: "wait_ms", CUT_ANSWER: "part"}
 """Kind of a fault → the field that is its argument."""
 
@@ -109,7 +111,10 @@ class FaultsOverControl(FaultCalls[FaultOverControl]):
         """Ask a new broker for them, in the order in which they were asked for first: that decides what is drawn."""
         if not self._made:
             return
-        rows = [{**each.row, "fitted": each.last_fitted, "struck": each.last_struck} for each in self._made]
+        rows = [
+            {**each.row, "fitted": min(each.last_fitted, MOST_FITTED), "struck": min(each.last_struck, MOST_FITTED)}
+            for each in self._made
+        ]
         for fault, said in zip(self._made, self._control.call("POST", "faults", body=rows), strict=True):
             fault.learn(said)
             if fault.removed:

@@ -50,6 +50,7 @@ CONDITIONS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 }
 """Of a condition: what it takes, and how that is told."""
 HALF: Final = 0.5
+MOST_DELAY_MS: Final = 366 * 86_400_000
 
 
 @frozen
@@ -381,8 +382,8 @@ def _argument(kind: str, given: Any) -> dict[str, Any]:
     if kind == ERROR:
         return {"error": _error(given)}
     if kind == DELAY:
-        if not _is_whole(given) or given <= 0:
-            raise ConfigError(f"a delay of {given!r} ms is none; pass a whole number above 0")
+        if not _is_whole(given) or not 0 < given <= MOST_DELAY_MS:
+            raise ConfigError(f"a delay of {given!r} ms is none; pass a whole number from 1 to {MOST_DELAY_MS}")
         return {"wait_ms": given}
     if kind == CUT_ANSWER:
         if not isinstance(given, float) or not 0 < given < 1:

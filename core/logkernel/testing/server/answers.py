@@ -51,6 +51,8 @@ def told(error: Exception, *, running: bool) -> Response:
     name, text = type(error).__name__, str(error)
     if isinstance(error, AssertionError):
         return failed(409, name, text)
+    if isinstance(error, RecursionError):
+        return failed(400, name, "the body is nested too deeply; send less within another")
     if isinstance(error, BAD):
         return failed(400, name, text)
     if isinstance(error, LogkernelError) and not running:

@@ -45,6 +45,7 @@ MOST_BYTES: Final = 4 << 20
 MOST_SNAPSHOTS: Final = 100
 MOST_PARTITION: Final = 2**31 - 1
 MOST_OFFSET: Final = 2**63 - 1
+MOST_FITTED: Final = 1_000_000
 MOST_DAYS: Final = 36_500.0
 ISOLATIONS: Final = ("read_committed", "read_uncommitted")
 UNITS: Final = {"days": 1.0, "hours": 24.0, "minutes": 1_440.0, "seconds": 86_400.0, "ms": 86_400_000.0}
@@ -356,7 +357,7 @@ class Control:
         met = []
         for row in rows:
             counts = Fields({name: row.pop(name) for name in ("fitted", "struck") if name in row})
-            met.append([counts.number(name, 0, MOST_PARTITION, 0) for name in ("fitted", "struck")])
+            met.append([counts.number(name, 0, MOST_FITTED, 0) for name in ("fitted", "struck")])
             client_id = row.get("client_id")
             if isinstance(client_id, dict) and client_id.keys() == {REGEX}:
                 row["client_id"] = pattern(client_id[REGEX])
@@ -438,7 +439,8 @@ def _is_text(value: Any) -> bool:
 
 def _is_topic(value: Any) -> bool:
     """What may stand behind a topic's name."""
-    return (isinstance(value, int) and not isinstance(value, bool)) or isinstance(value, dict)
+    partitions = value.get("partitions", -1) if isinstance(value, dict) else value
+    return isinstance(partitions, int) and not isinstance(partitions, bool)
 
 
 def _header(name: str, given: Any) -> Any:
