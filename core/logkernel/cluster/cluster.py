@@ -448,6 +448,7 @@ class Cluster:
             return leader >= 0
 
         self._wait_for(ready, timeout_ms, f"{topic}-{partition} has no leader")
+        self.run(lambda: None)  # what the other brokers are told of it was sent in the same turn
         return leader
 
     def leading_broker(self, topic: str, partition: int) -> Broker | None:

@@ -47,7 +47,7 @@ def test_a_broker_that_restarts_announces_no_topic_that_was_there(monkeypatch: p
 
     def kernel(**given: Any) -> Kernel:
         lives.append(Counts())
-        return Kernel(plugins=lives[-1:], **given)
+        return Kernel(**{**given, "plugins": lives[-1:]})
 
     monkeypatch.setattr(build, "Kernel", kernel)
     with logkernel.open_cluster(brokers=3) as cluster:

@@ -19,10 +19,12 @@ from logkernel.broker.build import build
 from logkernel.broker.governance.access import ClusterAccess
 from logkernel.broker.serve import Server, new_event_loop
 from logkernel.cluster.store import SharedStore
+from logkernel.contracts import RequestContext
 from logkernel.kernel import Kernel
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.channel import AsyncTcpChannel
 from logkernel.requests.data import FetchRequest, ReplicaState
+from logkernel.requests.replication import UpdateMetadataRequest
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "replication" / "orders.txt"
 SETTINGS = (
@@ -178,7 +180,8 @@ def test_orders_of_a_deposed_controller_are_not_obeyed(run: Callable[[Any], None
         registers, leads, *_ = chapters()
         async with told_broker() as told:
             await told.tell(registers)
-            told.broker.governance.admit(99, 2)
+            newer = UpdateMetadataRequest(controller_id=7, controller_epoch=2, broker_epoch=99)
+            told.broker.governance.admit(newer, RequestContext())
             answers = await told.tell(without_fetches(leads))
             assert [answer.error_code for answer in answers] == [11, 11]
             assert told.led == set()
