@@ -25,6 +25,7 @@ from logkernel.kernel import Kernel
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
 from logkernel.requests.data import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from logkernel.testing import Kafka
 from logkernel.vocabulary import Record
 
 Decide = Callable[[Record, WriteFacts], Any]
@@ -175,10 +176,15 @@ def test_a_refusal_says_which_record_and_why_and_nothing_of_the_batch_is_written
     assert values(log) == []
     with pytest.raises(InvalidRecord, match="record 0: no card numbers"):
         log.append(TOPIC, b"4111")
-    with log.producer() as producer, pytest.raises(InvalidRecord, match="no card numbers"):
-        producer.send(TOPIC, b"4111").result(10)
-    log.append(TOPIC, b"ok")
-    assert values(log) == [b"ok"]
+    with log.producer() as producer:
+        for value in (b"one", b"4111", b"two"):
+            delivery = producer.send(TOPIC, value)
+            if value == b"4111":
+                with pytest.raises(InvalidRecord, match="no card numbers"):
+                    delivery.result(10)
+            else:
+                delivery.result(10)
+    assert values(log) == [b"one", b"two"], "the producer's sequence goes on"
 
 
 def test_refusals_are_bounded(broker: Broker, log: EmbeddedLog, script: Scripted) -> None:
@@ -319,3 +325,18 @@ def test_writes_fail_while_the_plugin_is_missing(tmp_path: Any, script: Scripted
 def test_without_any_plugin_none_can_be_named() -> None:
     with logkernel.open() as log, pytest.raises(InvalidConfig, match="no installed plugin provides one"):
         log.create_topic(TOPIC, config={"produce.interceptors": "a"})
+
+
+def test_librdkafka_is_told_of_the_refusal_and_goes_on() -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    script = Scripted()
+    script.decide["a"] = lambda record, write: Refusal("no card numbers") if record.value == b"4111" else record
+    with Kafka(plugins=[script], topics={TOPIC: {"produce.interceptors": "a"}}) as kafka:
+        codes: list[Any] = []
+        settings = {"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "compression.type": "lz4"}
+        producer = confluent_kafka.Producer(settings)
+        for value in (b"ok", b"4111", b"fine"):
+            producer.produce(TOPIC, value, callback=lambda error, message: codes.append(error.code() if error else 0))
+            assert producer.flush(20) == 0
+        assert codes == [0, InvalidRecord.code, 0]
+        assert [record.value for record in kafka.records(TOPIC)] == [b"ok", b"fine"]
