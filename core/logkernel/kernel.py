@@ -19,7 +19,7 @@ from typing import Any
 import pluggy
 
 from logkernel import hookspecs
-from logkernel.config.definitions import PluginDeclaration
+from logkernel.config.definitions import PluginDeclaration, Setting
 from logkernel.config.nearest import nearest
 from logkernel.contracts import (
     Assignor,
@@ -263,45 +263,60 @@ class Kernel:
 
     def all_names(self) -> list[tuple[str, str]]:
         """Return (kind, name) of everything that plugins provide."""
-        return [row for rows in self._ask("logkernel_names") for row in rows]
+        return [row for rows in self._rows("logkernel_names").values() for row in rows]
 
     def names(self, kind: str) -> list[str]:
         """Return the names that plugins provide for one kind, sorted."""
         return sorted({name for found, name in self.all_names() if found == kind})
 
-    def _need(self, kind: str, name: str, found: Any) -> Any:
-        if found is not None:
-            return found
-        known = self.names(kind)
-        near = nearest(name, known)
-        hint = f"did you mean {near!r}?" if near else "check the name, or install the plugin"
-        raise PluginError(f"no plugin provides the {kind} {name!r} (known: {', '.join(known) or 'none'}); {hint}")
+    def _provided(self, kind: str, contract: object, name: str, **facts: Any) -> Any:
+        """Return what a plugin provides. Raises `PluginError` if none does, if it raises, or returns what does not have
+        the methods of its contract."""
+        hook = "logkernel_service" if kind == "service" else hookspecs.KINDS[kind]
+        found = self._ask(hook, name=name, **facts)
+        if found is None:
+            known = self.names(kind)
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else "check the name, or install the plugin"
+            raise PluginError(f"no plugin provides the {kind} {name!r} (known: {', '.join(known) or 'none'}); {hint}")
+        self._check_contract(hook, found, contract, {"name": name, **facts})
+        return found
+
+    def _check_contract(self, hook: str, found: Any, contract: object, facts: Mapping[str, Any]) -> None:
+        wrong = _why_not(found, contract)
+        if wrong is not None:
+            raise self._refused(self._returner(hook, facts), hook, f"it returned {found!r:.200}, {wrong}")
+
+    def _returner(self, hook: str, facts: Mapping[str, Any]) -> Origin:
+        """Return the plugin that returns an object for these facts, by asking each alone."""
+        for implementation in reversed(getattr(self._manager.hook, hook).get_hookimpls()):
+            if implementation.function(*[facts[name] for name in implementation.argnames]) is not None:
+                return self._origin(implementation.plugin_name)
+        return Origin("?", "unknown")
+
+    def _refused(self, origin: Origin, hook: str, what: str) -> PluginError:
+        self.faults.misbehaved(origin, hook, what, "it is not used")
+        return PluginError(f"{origin} failed in {hook}: {what}; fix or uninstall it, or block it by plugins.block")
 
     def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:
-        found: Partitioner = self._need(
-            "partitioner", name, self._ask("logkernel_partitioner", name=name, settings=settings, seed=seed)
-        )
+        found: Partitioner = self._provided("partitioner", Partitioner, name, settings=settings, seed=seed)
         return GuardedPartitioner(found, name, partial(self.origin_of, found))
 
     def interceptor(self, name: str, settings: Mapping[str, Any]) -> Interceptor:
-        found: Interceptor = self._need(
-            "interceptor", name, self._ask("logkernel_interceptor", name=name, settings=settings)
-        )
+        found: Interceptor = self._provided("interceptor", Interceptor, name, settings=settings)
         return found
 
     def metrics_reporter(self, name: str, settings: Mapping[str, Any]) -> MetricsReporter:
-        found: MetricsReporter = self._need(
-            "metrics reporter", name, self._ask("logkernel_metrics_reporter", name=name, settings=settings)
-        )
+        found: MetricsReporter = self._provided("metrics reporter", MetricsReporter, name, settings=settings)
         return found
 
     def connector(self, name: str) -> Connector:
-        found: Connector = self._need("connector", name, self._ask("logkernel_connector", name=name))
+        found: Connector = self._provided("connector", Connector, name)
         return found
 
     def codec(self, name: str, level: int | None = None) -> Codec:
         """Also raises `PluginError` for a codec that Kafka's batch format does not know, or with a wrong `codec_id`."""
-        found: Codec = self._need("codec", name, self._ask("logkernel_codec", name=name, level=level))
+        found: Codec = self._provided("codec", Codec, name, level=level)
         known = ", ".join(CODEC_NAMES.values())
         if name not in CODEC_NAMES.values():
             raise PluginError(
@@ -329,75 +344,69 @@ class Kernel:
         return codec
 
     def election(self, name: str) -> ElectionStrategy:
-        found: ElectionStrategy = self._need("election", name, self._ask("logkernel_election", name=name))
+        found: ElectionStrategy = self._provided("election", ElectionStrategy, name)
         return GuardedElection(found, name, self.faults, partial(self.origin_of, found))
 
     def isr(self, name: str, settings: Mapping[str, Any]) -> IsrPolicy:
-        found: IsrPolicy = self._need("isr", name, self._ask("logkernel_isr", name=name, settings=settings))
+        found: IsrPolicy = self._provided("isr", IsrPolicy, name, settings=settings)
         return GuardedIsr(found, name, self.faults, partial(self.origin_of, found))
 
     def placement(self, name: str) -> PlacementStrategy:
-        found: PlacementStrategy = self._need("placement", name, self._ask("logkernel_placement", name=name))
+        found: PlacementStrategy = self._provided("placement", PlacementStrategy, name)
         return GuardedPlacement(found, name, self.faults, partial(self.origin_of, found))
 
     def cleanup(self, name: str) -> CleanupPolicy:
-        found: CleanupPolicy = self._need("cleanup policy", name, self._ask("logkernel_cleanup", name=name))
+        found: CleanupPolicy = self._provided("cleanup policy", CleanupPolicy, name)
         return GuardedPolicy(found, name, self.faults, partial(self.origin_of, found))
 
     def compaction_strategy(self, name: str, settings: Mapping[str, Any]) -> GuardedCompactionStrategy:
-        found: CompactionStrategy = self._need(
-            "compaction strategy", name, self._ask("logkernel_compaction_strategy", name=name, settings=settings)
-        )
+        found: CompactionStrategy = self._provided("compaction strategy", CompactionStrategy, name, settings=settings)
         return GuardedCompactionStrategy(found, name, self.origin_of(found))
 
     def produce_interceptor(self, name: str, settings: Mapping[str, Any]) -> GuardedProduceInterceptor:
-        found: ProduceInterceptor = self._need(
-            "produce interceptor", name, self._ask("logkernel_produce_interceptor", name=name, settings=settings)
-        )
+        found: ProduceInterceptor = self._provided("produce interceptor", ProduceInterceptor, name, settings=settings)
         return GuardedProduceInterceptor(found, name, self.faults, partial(self.origin_of, found))
 
     def fetch_filter(self, name: str, settings: Mapping[str, Any]) -> GuardedFetchFilter:
-        found: FetchFilter = self._need(
-            "fetch filter", name, self._ask("logkernel_fetch_filter", name=name, settings=settings)
-        )
+        found: FetchFilter = self._provided("fetch filter", FetchFilter, name, settings=settings)
         return GuardedFetchFilter(found, name, self.faults, partial(self.origin_of, found))
 
     def quota(self, name: str, settings: Mapping[str, Any]) -> GuardedQuota:
-        found: Quota = self._need("quota", name, self._ask("logkernel_quota", name=name, settings=settings))
+        found: Quota = self._provided("quota", Quota, name, settings=settings)
         return GuardedQuota(found, name, self.faults, partial(self.origin_of, found))
 
     def assignor(self, name: str) -> Assignor:
-        found: Assignor = self._need("assignor", name, self._ask("logkernel_assignor", name=name))
+        found: Assignor = self._provided("assignor", Assignor, name)
         return GuardedAssignor(found, name, self.faults, partial(self.origin_of, found))
 
     def transport(self, name: str) -> Transport:
-        found: Transport = self._need("transport", name, self._ask("logkernel_transport", name=name))
+        found: Transport = self._provided("transport", Transport, name)
         return found
 
     def coordination(
         self, name: str, open_log: Callable[[], StateLog], settings: Settings | None = None
     ) -> Coordination:
-        asked = self._ask("logkernel_coordination", name=name, open_log=open_log, settings=settings or {})
-        found: Coordination = self._need("coordination", name, asked)
+        given = settings or {}
+        found: Coordination = self._provided("coordination", Coordination, name, open_log=open_log, settings=given)
         return found
 
     def services(self) -> list[ServiceDeclaration]:
         """Return all declared services; of two with one name, the outside plugin's."""
         found: dict[str, ServiceDeclaration] = {}
-        for declarations in self._ask("logkernel_services"):
+        for declarations in reversed(self._rows("logkernel_services").values()):
             for declaration in declarations:
                 found.setdefault(declaration.name, declaration)
         return list(found.values())
 
     def service(self, name: str, settings: Settings, cluster: ClusterView) -> Service:
-        found: Service = self._need(
-            "service", name, self._ask("logkernel_service", name=name, settings=settings, cluster=cluster)
-        )
+        found: Service = self._provided("service", Service, name, settings=settings, cluster=cluster)
         return found
 
     def decoder(self, topic: str) -> RecordDecoder | None:
         """Return the decoder for the records of `topic`, or None if no plugin has one. Raises `PluginError`."""
         found: RecordDecoder | None = self._ask("logkernel_decoder", topic=topic)
+        if found is not None:
+            self._check_contract("logkernel_decoder", found, RecordDecoder, {"topic": topic})
         return found
 
     def declarations(self) -> list[PluginDeclaration]:
@@ -423,16 +432,50 @@ class Kernel:
         return found
 
     def _rows(self, hook: str) -> dict[str, tuple[Any, ...]]:
-        """Return plugin → the result of its implementation of a hook that describes."""
-        found = {}
+        """Return plugin → the result of its implementation of a hook that describes, in the order of registration.
+        Raises `PluginError` with the plugin's name for what is no row of that hook."""
+        found, row_type = {}, _ROWS[hook]
         for implementation in getattr(self._manager.hook, hook).get_hookimpls():
-            if not (implementation.wrapper or implementation.hookwrapper):
-                try:
-                    found[implementation.plugin_name] = tuple(implementation.function() or ())
-                except Exception as error:
-                    origin = self._origin(implementation.plugin_name)
-                    what = f"{type(error).__name__}: {error}"
-                    raise PluginError(
-                        f"{origin} failed in {hook}: {what}; fix or uninstall it, or block it by plugins.block"
-                    ) from error
+            if implementation.wrapper or implementation.hookwrapper:
+                continue
+            name = implementation.plugin_name
+            origin = self._origin(name)
+            outer = self.faults.running.begin(tuple, (origin, hook))
+            try:
+                rows = found[name] = tuple(implementation.function() or ())
+            except Exception as error:
+                raise self._refused(origin, hook, f"{type(error).__name__}: {error}") from error
+            finally:
+                self.faults.running.end(outer)
+            wrong = [row for row in rows if not _is_row(row, row_type)]
+            if wrong:
+                what = "(kind, name)" if row_type is tuple else row_type.__name__
+                raise self._refused(origin, hook, f"it returned {wrong[0]!r:.200}, which is no {what}")
         return found
+
+
+_ROWS: Mapping[str, type] = {
+    "logkernel_names": tuple, "logkernel_settings": Setting, "logkernel_services": ServiceDeclaration,
+}  # fmt: skip
+"""Hook that describes → what its rows are."""
+
+
+def _is_row(row: Any, row_type: type) -> bool:
+    if row_type is tuple:
+        return isinstance(row, tuple) and len(row) == 2 and all(isinstance(part, str) for part in row)
+    return isinstance(row, row_type)
+
+
+def _why_not(found: Any, contract: Any) -> str | None:
+    """Why an object does not fulfil a contract; None if it has all that the contract names."""
+    if isinstance(found, type):
+        return f"which is a class; return {found.__name__}()"
+    needed = {
+        name
+        for base in contract.__mro__
+        if getattr(base, "_is_protocol", False)
+        for name in (*vars(base), *base.__annotations__)
+        if not name.startswith("_")
+    }
+    lacking = sorted(name for name in needed if not hasattr(found, name))
+    return f"which lacks {', '.join(lacking)}" if lacking else None

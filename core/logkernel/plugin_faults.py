@@ -21,6 +21,10 @@ log = logging.getLogger("logkernel.plugins")
 
 SLOW_MS = 1_000
 """A call of a plugin that takes longer is a fault: it held up every client of the broker."""
+BUDGET_MS = 10_000
+"""How long calls that were faults for their time may take, all together, in `WINDOW_S`."""
+WINDOW_S = 60
+"""Seconds in which that counts, and for which a plugin that took more is not asked."""
 MAX_ROWS = 256
 """Rows that are kept; further places are logged only."""
 
@@ -83,6 +87,38 @@ class Hang:
         return f"{self.origin} has not returned from {self.place} for {self.for_ms / 1000:,.0f} s, and is at {self.at}"
 
 
+class TimeBudget:
+    """How long what a plugin decides may hold up a broker, by place (`ISR policy mine`). Time is an argument.
+
+    A call can't be ended from outside. So what has held the broker up for `BUDGET_MS` within `WINDOW_S` is not asked
+    for as long, and is counted as failed meanwhile; then it gets another chance.
+    """
+
+    def __init__(self) -> None:
+        self._spent: dict[str, list[tuple[float, float]]] = {}
+        """Place → (its end in monotonic s, duration in ms) of each slow call."""
+        self.resting: dict[str, float] = {}
+        """Place → monotonic s until which it is not asked; read-only."""
+
+    def spent(self, place: str, elapsed_ms: float, now_s: float) -> bool:
+        """Note a slow call. Returns whether the plugin is not asked from now on."""
+        rows = [row for row in self._spent.get(place, ()) if row[0] > now_s - WINDOW_S]
+        rows.append((now_s, elapsed_ms))
+        self._spent[place] = rows
+        if sum(row[1] for row in rows) < BUDGET_MS:
+            return False
+        del self._spent[place]
+        self.resting[place] = now_s + WINDOW_S
+        return True
+
+    def rests_for(self, place: str, now_s: float) -> float:
+        """For how many seconds more it is not asked; 0 or less: it is."""
+        left_s = self.resting.get(place, now_s) - now_s
+        if left_s <= 0:
+            self.resting.pop(place, None)
+        return left_s
+
+
 @mutable
 class PluginFault:
     """One place in which a plugin failed."""
@@ -101,6 +137,7 @@ class PluginFaults:
     def __init__(self) -> None:
         self._rows: dict[tuple[Origin, str], PluginFault] = {}
         self.running = RunningCalls()
+        self.budget = TimeBudget()
 
     def __iter__(self) -> Iterator[PluginFault]:
         return iter(self._rows.values())

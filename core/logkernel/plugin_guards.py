@@ -61,7 +61,7 @@ from logkernel.contracts import (
     WriteFacts,
 )
 from logkernel.errors import LogkernelError, PluginError
-from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
+from logkernel.plugin_faults import BUDGET_MS, SLOW_MS, WINDOW_S, Origin, PluginFaults
 from logkernel.vocabulary import Record
 
 T = TypeVar("T")
@@ -86,6 +86,8 @@ class _Guard:
 
     def _call(self, place: str, consequence: str, decide: Callable[[], T]) -> T:
         running, begun_s = self._faults.running, monotonic()
+        if self._faults.budget.resting:
+            self._check_budget(place, consequence, begun_s)
         outer = running.begin(self._named, place)
         try:
             return decide()
@@ -101,9 +103,27 @@ class _Guard:
             ) from error
         finally:
             running.end(outer)
-            elapsed_ms = (monotonic() - begun_s) * 1000
-            if elapsed_ms > SLOW_MS:
-                self._faults.took(self._origin(), place, elapsed_ms)
+            now_s = monotonic()
+            if (now_s - begun_s) * 1000 > SLOW_MS:
+                self._was_slow(place, consequence, begun_s, now_s)
+
+    def _check_budget(self, place: str, consequence: str, now_s: float) -> None:
+        """Raises `PluginError` for what has used up its time."""
+        left_s = self._faults.budget.rests_for(place, now_s)
+        if left_s > 0:
+            raise PluginError(
+                f"{self._origin()}: {place} is not asked for {left_s:.0f} s, as it held up the broker for over"
+                f" {BUDGET_MS // 1000} s within a minute; {consequence}"
+            )
+
+    def _was_slow(self, place: str, consequence: str, begun_s: float, now_s: float) -> None:
+        elapsed_ms = (now_s - begun_s) * 1000
+        self._faults.took(self._origin(), place, elapsed_ms)
+        if self._faults.budget.spent(place, elapsed_ms, now_s):
+            what = (
+                f"held up the broker for over {BUDGET_MS // 1000} s within a minute, and is not asked for {WINDOW_S} s"
+            )
+            self._faults.misbehaved(self._origin(), f"{place}, budget", what, consequence)
 
     def _named(self, place: str) -> tuple[Origin, str]:
         return self._origin(), place

@@ -120,6 +120,9 @@ def test_a_clock_a_disk_and_plugins_are_lent_to_a_log() -> None:
         def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:
             return 0
 
+        def on_batch_full(self, partition: int) -> None:
+            """Each record has the same one."""
+
     class Plugin:
         @hookimpl
         def logkernel_partitioner(self, name: str) -> First | None:

@@ -112,6 +112,12 @@ class Wants:
     def join(self, request: Any, responses: Any, context: Any) -> Any:
         return "the stranger's answer"
 
+    def machine(self, shard: int, new_id: Any) -> Any:
+        raise AssertionError("no part of a request goes to a shard")
+
+    def refusal(self, request: Any, code: int) -> Any:
+        raise AssertionError("nothing is refused")
+
 
 def test_a_stranger_may_take_over_what_is_a_fallback() -> None:
     with embedded(Wants("InitProducerIdRequest"), block=BLOCKED) as log:

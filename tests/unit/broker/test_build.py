@@ -13,6 +13,7 @@ from logkernel.contracts import StateLog
 from logkernel.errors import ConfigError, PluginError
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
+from logkernel.plugins.transport.memory.coordination import MemoryCoordination
 
 SETTINGS = ["zookeeper.connect=127.0.0.1:1", "zookeeper.connection.timeout.ms=10"]
 
@@ -61,7 +62,7 @@ class Odd:
 
     @hookimpl
     def logkernel_coordination(self, name: str, open_log: Callable[[], StateLog]) -> object:
-        return object() if name == "odd" else None
+        return MemoryCoordination() if name == "odd" else None
 
 
 def test_a_plugin_that_names_a_coordination_as_shared_has_to_provide_one() -> None:

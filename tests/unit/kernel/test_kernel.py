@@ -16,6 +16,9 @@ class Stranger:
     def partition(self, key, value, partitions, available):
         return self.tag
 
+    def on_batch_full(self, partition):
+        pass
+
     @hookimpl
     def logkernel_partitioner(self, name, settings, seed):
         return self if name in ("mine", "keyed") else None
@@ -155,6 +158,7 @@ def test_a_distribution_that_is_not_allowed_is_told_once(monkeypatch, caplog):
 class Codecs:
     def __init__(self, name, codec_id):
         self.name, self.codec_id = name, codec_id
+        self.compress = self.decompress = self.decompress_legacy = bytes
 
     @hookimpl
     def logkernel_codec(self, name, level):
