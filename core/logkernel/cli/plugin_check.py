@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -19,7 +19,7 @@ from logkernel.cli.connection import pairs
 from logkernel.cli.installed_plugins import installed, module_of, plain_kind
 from logkernel.cli.output import json_option, put_json
 from logkernel.cli.parameters import IntRange
-from logkernel.errors import LogkernelError, PluginError
+from logkernel.errors import ConfigError, InvalidConfig, LogkernelError, PluginError
 
 KEPT, BROKEN, SKIPPED = "kept", "broken", "not tested"
 
@@ -96,6 +96,24 @@ def _hint(near: str | None, known: Iterable[str]) -> str:
     return f"did you mean {near!r}?" if near else f"use one of {', '.join(known) or 'none'}"
 
 
+def _check_settings(plugins: Sequence[object], settings: Mapping[str, str]) -> None:
+    """Raise `ConfigError` for a setting of topics or brokers that is misspelt, or does not take its value."""
+    from logkernel.config.nearest import nearest
+    from logkernel.testing.contracts import Kit
+
+    kit: Kit[Any] = type("Suite", (Kit,), {"plugins": plugins})()
+    known = kit.config.definitions
+    for name in settings:
+        if name not in known.topic and name not in known.broker:
+            near = nearest(name, [*known.topic, *known.broker])
+            hint = f"did you mean {near!r}?" if near else "`logkernel plugin info` names those of a plugin"
+            raise ConfigError(f"--set {name}: no such setting of topics or brokers; {hint}")
+    try:
+        kit.config.validate_topic({name: value for name, value in settings.items() if name in known.topic})
+    except InvalidConfig as error:
+        raise ConfigError(f"--set: {error}") from None
+
+
 def run(
     suites: Iterable[tuple[str, str]], settings: Mapping[str, str], *, module: str | None = None, effort: int = 1
 ) -> list[Promise]:
@@ -106,19 +124,27 @@ def run(
         known = kits()
     except ImportError as error:
         raise PluginError(str(error)) from error
-    wanted = list(suites)
-    for kind, name in wanted:
-        if kind not in known:
+    wanted, found = [], []
+    for kind, name in suites:
+        if kind in known:
+            wanted.append((kind, name))
+        elif module is not None:
+            found.append(Promise(kind, name, "its kind has no contract kit", SKIPPED, "test it yourself"))
+        else:
             raise PluginError(f"the {kind} {name!r} cannot be checked: its kind has no contract kit; test it yourself")
+    if not wanted:
+        return found
+    if settings:
+        _check_settings([] if module is None else [module_of(module)], settings)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        lines = ["from logkernel.testing import contracts", f"import {module} as module" if module else "", ""]
+        lines = ["from importlib import import_module", "from logkernel.testing import contracts", ""]
         for number, (kind, name) in enumerate(wanted):
             lines += [
                 f"class Test{number}(contracts.{known[kind].__name__}):",
                 f"    name = {name!r}",
                 f"    effort = {effort}",
-                "    plugins = (module,)" if module else "",
+                f"    plugins = (import_module({module!r}),)" if module else "",
                 f"    settings = {dict(settings)!r}",
             ]
         (folder / "test_contract.py").write_text("\n".join(lines) + "\n")
@@ -132,7 +158,7 @@ def run(
         )  # fmt: skip
         if done.returncode not in (0, 1) or not report.exists():
             raise LogkernelError(f"pytest cannot run the contract kits:\n{done.stdout}{done.stderr}")
-        return [_promise(case, wanted) for case in ElementTree.parse(report).iter("testcase")]
+        return found + [_promise(case, wanted) for case in ElementTree.parse(report).iter("testcase")]
 
 
 def _promise(case: ElementTree.Element, suites: list[tuple[str, str]]) -> Promise:

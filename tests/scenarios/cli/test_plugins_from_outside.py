@@ -167,12 +167,22 @@ def test_a_broken_promise_is_told_in_words(
     assert not (tmp_path / ".hypothesis").exists()
 
 
+def test_what_has_no_kit_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugin", "check", "logkernel.plugins.spark"]) == 0
+    assert "skipped connector spark: its kind has no contract kit" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
         (("partitioner", "keyyed"), "did you mean 'keyed'?"),
         (("partitoner", "keyed"), "did you mean 'partitioner'?"),
         (("connector", "spark"), "its kind has no contract kit"),
+        (("cleanup-policy", "delete", "--set", "retention.mss=1"), "did you mean 'retention.ms'?"),
+        (
+            ("cleanup-policy", "delete", "--set", "retention.ms=long"),
+            "Invalid value long for configuration retention.ms",
+        ),
         (("acme_nowhere",), "acme_nowhere: cannot be imported"),
         (("json",), "json provides nothing"),
     ],
