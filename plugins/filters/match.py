@@ -8,7 +8,8 @@
 
     fetch.match.rules=billing-*: header:region=eu|us & value:type=order, audit: all, *: none
 
-The first rule that fits the reader's client id counts. A reader that none fits gets every record.
+The first rule that fits the reader's client id counts, one for the client `*` after all others: so a rule may be
+appended to a list that ends with `*: none`. A reader that none fits gets every record.
 
 FIELD is a field of a JSON object, `customer.region` one of an object in it. Texts are compared as they are, numbers,
 `true`, `false` and `null` as JSON writes them. A record without the header or field does not equal any text.
@@ -52,7 +53,7 @@ class Match:
     """`contracts.FetchFilter`."""
 
     def __init__(self, rules: Iterable[str]) -> None:
-        self._rules = [Rule(text) for text in rules]
+        self._rules = sorted((Rule(text) for text in rules), key=lambda rule: rule.clients == "*")
         self._read: ReadFacts | None = None
         self._conditions: Sequence[Condition] = ()
         """Those for the reader of `_read`."""
@@ -133,7 +134,7 @@ def logkernel_settings() -> Iterable[Setting]:
         Setting(
             RULES, LIST, "", _Rules(),
             "With fetch.filters=match, what readers get, by client id: `billing-*: header:region=eu|us &"
-            " value:type=order, audit: all, *: none`. The first rule that fits counts; a reader that none fits gets"
-            " every record.", scope=TOPIC, own=True,
+            " value:type=order, audit: all, *: none`. The first rule that fits counts, `*` after all others; a reader"
+            " that none fits gets every record.", scope=TOPIC, own=True,
         ),
     ]  # fmt: skip

@@ -259,7 +259,7 @@ def offsets_of(log: EmbeddedLog, client_id: str, topic: str) -> Sequence[int]:
 
 
 def test_the_built_in_filter_goes_by_client_id(log: EmbeddedLog) -> None:
-    rules = "billing-*: header:region=eu|us & value:a.b=7, keys: key!=k, audit: all, *: none"
+    rules = "*: none, billing-*: header:region=eu|us & value:a.b=7, keys: key!=k, audit: all"
     log.create_topic("m", config={"fetch.filters": "match", "fetch.match.rules": rules})
     rows = [
         Record(b"k", b'{"a": {"b": 7}}', (("region", b"ap"), ("region", b"eu")), 5),
