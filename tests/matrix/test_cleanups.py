@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import filling
+import matrix_records as filling
 from brokers_by_transport import BITS, NODES, Brokers, until
 
 
