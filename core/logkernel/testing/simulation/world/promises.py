@@ -84,9 +84,10 @@ class _Known:
         self.sequences: dict[int, tuple[int, int]] = {}
         """Producer id → its last committed (epoch, sequence)."""
 
-    def cut(self, offset: int) -> None:
+    def cut(self, offset: int, start: int) -> None:
+        """A leader lost what lies from `offset` on. What lay before its log's `start` may be of another history."""
         self.end = offset
-        self.committed = [mark for mark in self.committed if mark.last < offset]
+        self.committed = [mark for mark in self.committed if start <= mark.base and mark.last < offset]
         self.sequences.clear()
         for mark in self.committed:
             self.sequences[mark.producer[0]] = mark.producer[1:]
@@ -216,7 +217,7 @@ class Promises:
         self.stage.rare["lawful loss"] += 1
         self.on_lawful_loss(replica.name, lost, why)
         known.torn.pop(node, None)
-        known.cut(lost)
+        known.cut(lost, log.start_offset)
 
     @staticmethod
     def _first_difference(log: Log, committed: Sequence[Mark], end: int) -> int:
