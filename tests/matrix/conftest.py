@@ -72,7 +72,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if os.environ.get(VARIABLE):
-        runs = [each for group in terminalreporter.stats.values() for each in group if hasattr(each, "user_properties")]
+        runs = [
+            each for group in terminalreporter.stats.values() for each in group if isinstance(each, pytest.TestReport)
+        ]
         terminalreporter.section("combinations of plugins")
         for line in report(chosen(), runs):
             terminalreporter.write_line(line)
