@@ -33,6 +33,11 @@ def test_no_seed_breaks_a_promise_and_every_rare_state_is_seen() -> None:
     assert simulate(ENOUGH, first=FIRST_SEED).unseen == []
 
 
+def test_a_batch_in_which_a_log_began_anew_is_lost_as_a_whole() -> None:
+    """A power cut took a batch whose second record was the first of a follower's new log; the judge asked for it."""
+    history(60_534).run()
+
+
 def test_a_seed_gives_the_same_history_twice() -> None:
     one, other = history(11).run(), history(11).run()
     assert one.trace == other.trace

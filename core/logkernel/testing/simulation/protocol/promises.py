@@ -148,7 +148,10 @@ class Promises:
 
     def on_power_cut(self, node: int, log: ListLog) -> None:
         if log.flushed < log.end:
-            self._torn[node] = min(log.flushed, self._torn.get(node, log.flushed))
+            # A log that began anew within a batch of the leader's has that batch from its base on.
+            within = (each.base_offset for each in log.entries if each.base_offset < log.flushed <= each.last_offset)
+            flushed = next(within, log.flushed)
+            self._torn[node] = min(flushed, self._torn.get(node, flushed))
 
     def on_cut(self, node: int, log: ListLog) -> None:
         """A follower's log was cut."""
