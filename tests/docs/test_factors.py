@@ -6,6 +6,7 @@ import configparser
 import importlib.util
 import itertools
 import os
+import re
 import tomllib
 from pathlib import Path
 
@@ -51,6 +52,14 @@ def test_any_combination_of_plugins_can_be_named() -> None:
     (section,) = [name for name in tox() if name.endswith(factors)]
     assert "LOGKERNEL_MATRIX = {env_name}" in tox()[section]["set_env"]
     assert len(plugin_matrix.every()) == 180
+
+
+def test_what_the_matrix_of_plugins_needs_is_what_the_tests_need() -> None:
+    """The same versions as in the extra `test`, less of it."""
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["test"]
+    whole = {re.sub(r"\[.*\]", "", requirement) for requirement in extra}
+    plugins = tox()["plugins"]
+    assert {*plugins["deps"].split(), *plugins["zookeeper"].split()} < whole
 
 
 def test_a_matrix_of_plugins_has_one_of_each_that_is_built_in() -> None:
