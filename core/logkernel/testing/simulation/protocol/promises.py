@@ -199,9 +199,12 @@ class Promises:
                 f"{node} acknowledges {write.number} at {offset}, and its watermark is {leader.high_watermark}"
             )
         if leader.leader_epoch >= self._forgiven:
-            known = self.acknowledged.setdefault(write.number, (write, offset))
-            if known[1] != offset:
-                self.timeline.fail(f"{write.number} is acknowledged at {offset}, and was before at {known[1]}")
+            log = self.replicas[node].log
+            _, known = self.acknowledged.get(write.number, (write, offset))
+            trimmed = known + write.count <= log.start  # and with it, where all records went, what told of its producer
+            if known != offset and not (trimmed and log.forgot):
+                self.timeline.fail(f"{write.number} is acknowledged at {offset}, and was before at {known}")
+            self.acknowledged[write.number] = (write, offset)
 
     def is_deposed(self, leader_epoch: int) -> bool:
         return leader_epoch < self.row.leader_epoch
