@@ -28,7 +28,7 @@ Invariants: the leader is in `isr`; `isr <= maximal <= replicas`; `partition_epo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
@@ -216,7 +216,13 @@ class InSyncReplicas:
         is unknown. The controller's order decides about members."""
         for node in nodes:
             if node in self.followers and node not in self.isr:
-                self.followers[node] = FollowerState()
+                self.followers[node] = self._unknown(node, self.followers)
+
+    @staticmethod
+    def _unknown(node: int, known: Mapping[int, FollowerState]) -> FollowerState:
+        """All that is known of the follower is the last incarnation of its broker, so that none before it counts."""
+        before = known.get(node)
+        return FollowerState() if before is None else FollowerState(broker_epoch=before.broker_epoch)
 
     def propose_expansion(
         self,
@@ -321,6 +327,6 @@ class InSyncReplicas:
         for node in replicas:
             if node != self.node_id:
                 kept = known.get(node) if node in self.isr else None  # others may have lost what they fetched
-                self.followers[node] = kept or FollowerState()
+                self.followers[node] = kept or self._unknown(node, known)
         for node in self.isr & self.followers.keys():
             self.followers[node].caught_up_ms = mono_ms

@@ -175,6 +175,20 @@ def test_a_late_fetch_of_an_earlier_life_counts_for_nothing() -> None:
     assert sync.on_fetch(2, 5, 0, 10, 1030, -1).log_end == 5, "who names no epoch is believed"
 
 
+@pytest.mark.parametrize("how", ["gone", "order"])
+def test_nor_does_it_count_when_all_else_of_the_follower_is_forgotten(how: str) -> None:
+    """Found by the protocol's seed 71923."""
+    sync = in_sync((1, 3))
+    sync.on_fetch(2, 10, 0, 10, 1000, 34)
+    if how == "gone":
+        sync.on_gone([2])
+    else:
+        assert sync.on_order(sync.leader_epoch + 1, (1, 2, 3), (1, 3), sync.partition_epoch + 1, 1005)
+    assert sync.followers[2].log_end == -1
+    assert sync.on_fetch(2, 10, 0, 10, 1010, 33).log_end == -1
+    assert sync.on_fetch(2, 4, 0, 10, 1020, 34).log_end == 4
+
+
 # ---------------------------------------------------------------- a policy
 
 
