@@ -11,6 +11,7 @@ import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from importlib import import_module
 from threading import get_ident
 from time import monotonic
 from types import FrameType, ModuleType
@@ -115,7 +116,7 @@ class Kernel:
     """Loads plugins and gets objects from them by name.
 
     `allow` lists the outside distributions to load (None: all installed). `block` names entry points that are not
-    loaded, built-ins included. `plugins` are modules or objects to register directly. Raises `PluginError` for a
+    loaded, built-ins included. `plugins` are modules, their dotted names, or objects. Raises `PluginError` for a
     plugin that cannot be loaded.
 
     The methods named after a kind (`partitioner`, `codec`, …) return the object that a plugin provides for `name`.
@@ -141,11 +142,26 @@ class Kernel:
         _warn_of_unmet("block", blocked, {point.name for point in found})
         _warn_of_unmet("allow", allow or (), {point.distribution for point in found})
         self._load_entry_points(found, allow)
-        for plugin in plugins:
-            self._manager.register(plugin)
+        for plugin in [plugins] if isinstance(plugins, str) else plugins:
+            self._register(plugin)
         self._warn_of_misspelt_hooks()
         self._codecs: dict[int, Codec] = {}
         self._declarations: list[PluginDeclaration] | None = None
+
+    def _register(self, plugin: object) -> None:
+        """A module, its dotted name, or an object. Raises `PluginError` for what cannot have hooks, or has none."""
+        if isinstance(plugin, str):
+            try:
+                plugin = import_module(plugin)
+            except ImportError as error:
+                raise PluginError(
+                    f"plugin {plugin!r}: {error}; give a module, its dotted name, or an object"
+                ) from error
+        if isinstance(plugin, type):
+            raise PluginError(f"plugin {plugin.__name__} is a class; give an object of it: {plugin.__name__}()")
+        self._manager.register(plugin)
+        if not self._manager.get_hookcallers(plugin):
+            raise PluginError(f"plugin {plugin!r:.200} has no hook; mark its functions with @hookimpl")
 
     def _load_entry_points(self, found: Iterable[EntryPoint], allow: Collection[str] | None) -> None:
         left_out: dict[str, list[str]] = {}

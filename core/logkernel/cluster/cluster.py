@@ -483,8 +483,8 @@ class Cluster:
             held = ", ".join(map(str, row.replicas))
             raise ConfigError(f"broker {to} has no replica of {topic}-{partition}; take one of {held}")
         if to is None or to not in ready:
-            who = "no other broker" if to is None else f"broker {to}"
-            raise LogkernelError(f"{who} is in sync for {topic}-{partition} and runs; wait_for_isr() first")
+            found = "no other broker both runs and is" if to is None else f"broker {to} does not run, or is not"
+            raise LogkernelError(f"{found} in sync for {topic}-{partition}; start() it, and wait_for_isr() first")
         if to != row.leader:
             with self.admin(default_api_timeout_ms=timeout_ms) as admin:
                 order = [to, *(node for node in row.replicas if node != to)]

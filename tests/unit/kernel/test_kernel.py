@@ -48,6 +48,27 @@ def chosen(kernel, name):
     return kernel.partitioner(name, {}, 0).partition(None, None, 1, [0])
 
 
+@pytest.mark.parametrize(
+    ("plugins", "problem"),
+    [
+        (["no_such_module"], "'no_such_module': No module named"),
+        ("no.such.module", "'no.such.module': No module named"),
+        ([Stranger], "Stranger is a class; give an object of it"),
+        ([5], "plugin 5 has no hook; mark its functions with @hookimpl"),
+        (["types"], "has no hook"),
+    ],
+)
+def test_what_is_no_plugin_is_refused(plugins, problem):
+    with pytest.raises(PluginError, match=problem):
+        Kernel(plugins=plugins)
+
+
+def test_a_plugin_may_be_given_by_its_module_s_name():
+    assert Kernel(block=["partitioner-keyed"], plugins=["logkernel.plugins.partitioners.keyed"]).partitioner(
+        "keyed", {}, 0
+    )
+
+
 def test_two_kernels_share_nothing():
     one, other = Kernel(plugins=[Stranger("one")]), Kernel()
     assert chosen(one, "mine") == "one"
