@@ -57,8 +57,8 @@ class Raises:
         self._tell("broker_started")
 
 
-def opened(folder: Path, plugin: object) -> EmbeddedLog:
-    kernel = Kernel(plugins=[plugin])
+def opened(folder: Path, *plugins: object) -> EmbeddedLog:
+    kernel = Kernel(plugins=plugins)
     runtime = Runtime(BrokerConfig.load(None, [f"log.dirs={folder}"], kernel.declarations()), kernel)
     return EmbeddedLog(Broker(runtime))
 
@@ -121,7 +121,7 @@ def test_a_topic_whose_plugin_is_gone_is_told_of_at_start(tmp_path: Path, caplog
         log.create_topic("other")
     with opened(tmp_path, Provides()):
         assert warnings() == []
-    with opened(tmp_path, object()):
+    with opened(tmp_path):
         (warning,) = warnings()
     assert "the cleanup policy 'nothing', which is set for topics one, two:" in warning
     assert "install the plugin" in warning
@@ -130,7 +130,7 @@ def test_a_topic_whose_plugin_is_gone_is_told_of_at_start(tmp_path: Path, caplog
 def test_a_topic_whose_codec_is_gone_is_told_of_at_start_and_served(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with opened(tmp_path, object()) as log:
+    with opened(tmp_path) as log:
         log.create_topic("packed", compression_type="gzip")
 
     def missing(kernel: Kernel, name: str, level: int | None = None) -> Any:
@@ -139,7 +139,7 @@ def test_a_topic_whose_codec_is_gone_is_told_of_at_start_and_served(
     of_all = Kernel.all_names
     monkeypatch.setattr(Kernel, "all_names", lambda kernel: [row for row in of_all(kernel) if row[1] != "gzip"])
     monkeypatch.setattr(Kernel, "codec", missing)
-    with opened(tmp_path, object()) as log:
+    with opened(tmp_path) as log:
         log.append("packed", b"a")
     told = [row.getMessage() for row in caplog.records if "the codec 'gzip', which is set for" in row.getMessage()]
     assert len(told) == 1
