@@ -161,7 +161,8 @@ class Kernel:
             raise PluginError(f"plugin {plugin.__name__} is a class; give an object of it: {plugin.__name__}()")
         self._manager.register(plugin)
         if not self._manager.get_hookcallers(plugin):
-            raise PluginError(f"plugin {plugin!r:.200} has no hook; mark its functions with @hookimpl")
+            name = plugin.__name__ if isinstance(plugin, ModuleType) else f"{plugin!r:.200}"
+            raise PluginError(f"plugin {name} has no hook; mark its functions with @hookimpl")
 
     def _load_entry_points(self, found: Iterable[EntryPoint], allow: Collection[str] | None) -> None:
         left_out: dict[str, list[str]] = {}

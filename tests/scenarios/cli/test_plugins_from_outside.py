@@ -184,7 +184,7 @@ def test_what_has_no_kit_is_named(capsys: pytest.CaptureFixture[str]) -> None:
             "Invalid value long for configuration retention.ms",
         ),
         (("acme_nowhere",), "acme_nowhere: cannot be imported"),
-        (("json",), "json provides nothing"),
+        (("json",), "plugin json has no hook"),
     ],
 )
 def test_a_check_of_nothing_is_refused(
