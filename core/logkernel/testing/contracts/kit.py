@@ -119,7 +119,7 @@ class Kit(Generic[P]):
 
     def provide(self, kernel: Kernel, name: str) -> P:
         """Return a new object from a kernel, as a broker or client asks for it."""
-        raise NotImplementedError(f"{type(self).__name__}.provide")
+        raise TypeError(f"{type(self).__name__} does not say how to get {name} from a kernel; override `provide`")
 
     # ------------------------------------------------------------ what every plugin keeps to
 

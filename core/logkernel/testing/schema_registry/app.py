@@ -173,15 +173,8 @@ class App:
         schema = registered.schema
         found: dict[str, Any] = {
             "subject": registered.subject, "version": registered.version, "id": registered.id, "guid": schema.guid,
+            **schema.unusual(),
         }  # fmt: skip
-        if schema.kind != "AVRO":
-            found["schemaType"] = schema.kind
-        if schema.references:
-            found["references"] = [one._asdict() for one in schema.references]
-        if schema.metadata is not None:
-            found["metadata"] = schema.metadata
-        if schema.rule_set is not None:
-            found["ruleSet"] = schema.rule_set
         if registered.deleted:
             found["deleted"] = True
         return found | {"schema": self.registry.formatted(registered, request.text("format"))}

@@ -39,6 +39,19 @@ class Schema:
         parts = [self.kind, self.text, self.references, self.metadata, self.rule_set]
         return json.dumps(parts, sort_keys=True).encode()
 
+    def unusual(self) -> dict[str, Any]:
+        """Its fields in JSON, but for the text, where they are not Confluent's defaults: Avro, no references."""
+        found: dict[str, Any] = {}
+        if self.kind != "AVRO":
+            found["schemaType"] = self.kind
+        if self.references:
+            found["references"] = [reference._asdict() for reference in self.references]
+        if self.metadata is not None:
+            found["metadata"] = self.metadata
+        if self.rule_set is not None:
+            found["ruleSet"] = self.rule_set
+        return found
+
     @property
     def guid(self) -> str:
         """The same for equal schemas: what gives them one id."""

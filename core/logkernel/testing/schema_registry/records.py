@@ -70,17 +70,8 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def _version(one: Registered) -> dict[str, Any]:
-    schema = one.schema
-    found: dict[str, Any] = {"subject": one.subject, "version": one.version, "id": one.id}
-    if schema.kind != "AVRO":
-        found["schemaType"] = schema.kind
-    if schema.references:
-        found["references"] = [reference._asdict() for reference in schema.references]
-    if schema.metadata is not None:
-        found["metadata"] = schema.metadata
-    if schema.rule_set is not None:
-        found["ruleSet"] = schema.rule_set
-    return found | {"schema": schema.text, "deleted": one.deleted}
+    found = {"subject": one.subject, "version": one.version, "id": one.id, **one.schema.unusual()}
+    return found | {"schema": one.schema.text, "deleted": one.deleted}
 
 
 def _registered(subject: str, version: int, row: dict[str, Any]) -> Registered:
