@@ -13,7 +13,7 @@ from uuid import UUID
 
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.errors import PluginError
-from logkernel.vocabulary import Record, SegmentFacts
+from logkernel.vocabulary import ANONYMOUS, Principal, Record, SegmentFacts
 
 Buffer = bytes | bytearray | memoryview
 
@@ -702,6 +702,8 @@ class RequestContext:
     mute: Callable[[int], None] | None = None
     """Takes ms: for so long no further request is read from the sender's connection, whatever is answered. None where
     there is no connection."""
+    principal: Principal = ANONYMOUS
+    """Who the client is, as its listener established it."""
 
 
 Answer = Callable[[Any], None]

@@ -22,6 +22,23 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 
 
+class Principal(NamedTuple):
+    """Who a client is, as its listener established it (Kafka's KafkaPrincipal)."""
+
+    kind: str
+    """"User", or what a plugin's listener says."""
+    name: str
+    by_token: bool = False
+    """Authenticated by a delegation token, which can't make others (KIP-48)."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS: Final = Principal("User", "ANONYMOUS")
+"""A client of a listener that does not ask who it is: PLAINTEXT, or SSL without a client's certificate."""
+
+
 class TopicPartition(NamedTuple):
     """A partition's name. A plain `(topic, partition)` tuple is equal to it and hashes alike."""
 

@@ -1,0 +1,1 @@
+"""SASL mechanisms, both halves, without I/O: `mechanism` says what one is."""
