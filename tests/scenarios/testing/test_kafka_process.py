@@ -34,6 +34,9 @@ def logkernel_topic_created(topic):
 """
 
 
+DIED = r"^the broker's process \d+ was killed by SIGKILL: start\(\) it"
+
+
 def until_it_fails(call: Callable[[], object]) -> None:
     deadline_s = time.monotonic() + 20
     while time.monotonic() < deadline_s:
@@ -59,11 +62,39 @@ def test_a_kill_kills_the_process() -> None:
 def test_a_process_that_dies_is_told_and_replaced() -> None:
     with Kafka(process=True, topics=["orders"]) as kafka:
         os.kill(kafka.pid, signal.SIGKILL)
-        with pytest.raises(LogkernelError, match="does not answer"):
+        with pytest.raises(LogkernelError, match=DIED):
             until_it_fails(lambda: kafka.topics)
+        assert (kafka.running, kafka.pid) == (False, -1)
         kafka.kill()
         kafka.start()
         assert kafka.topics == {"orders": 1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_a_test_has_killed_is_started_without_more_ado(number: signal.Signals) -> None:
+    """It said that the broker runs."""
+    with Kafka(process=True, topics=["orders"]) as kafka:
+        kafka.produce("orders", "1")
+        first = kafka.pid
+        os.kill(first, number)
+        kafka.start()
+        assert kafka.pid not in (first, -1)
+        assert [record.text for record in kafka.records("orders")] == ["1"]
+        with pytest.raises(LogkernelError, match="this broker runs; stop or kill it first"):
+            kafka.start()
+
+
+def test_calls_of_a_process_that_has_died_say_how_until_it_is_started() -> None:
+    """Time was moved silently, though the broker had not answered."""
+    with Kafka(process=True, topics=["orders"]) as kafka:
+        saved = kafka.save()
+        os.kill(kafka.pid, signal.SIGKILL)
+        for call in (kafka.save, lambda: kafka.clock.advance(days=1), lambda: kafka.requests, lambda: kafka.topics):
+            with pytest.raises(LogkernelError, match=DIED):
+                until_it_fails(call)
+        assert kafka.clock.ahead_ms < 20 * 86_400_000
+        kafka.restore(saved)
+        assert (kafka.topics, kafka.clock.ahead_ms) == ({"orders": 1}, 0)
 
 
 def test_a_process_that_is_stopped_by_a_signal_is_killed_all_the_same() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -79,6 +80,20 @@ def test_a_client_goes_on_with_what_was_restored(process: bool) -> None:
             assert producer.flush(20) == 0
             assert values(kafka) == [value.decode()]
             kafka.restore(saved)
+
+
+@KINDS
+@pytest.mark.parametrize("end", [Kafka.kill, Kafka.stop])
+def test_a_broker_that_does_not_run_is_not_saved(process: bool, end: Callable[[Kafka], None]) -> None:
+    """It was started silently."""
+    with Kafka(topics={"orders": 1}, process=process) as kafka:
+        saved = kafka.save()
+        end(kafka)
+        with pytest.raises(LogkernelError, match=r"the broker does not run: start\(\) it, then save\(\)"):
+            kafka.save()
+        assert not kafka.running
+        kafka.restore(saved)
+        assert (kafka.running, kafka.topics) == (True, {"orders": 1})
 
 
 def test_a_broker_in_a_folder_is_saved_beside_it(tmp_path: Path) -> None:

@@ -24,16 +24,16 @@ from logkernel.plugins.transport.tcp import registry
 from logkernel.testing.child.clock import ClockOverControl
 from logkernel.testing.child.control import ControlClient, raised
 from logkernel.testing.child.faults import FaultsOverControl
-from logkernel.testing.child.forked import Forking, forking
+from logkernel.testing.child.forked import Forked
 from logkernel.testing.child.log import LogOverControl
 from logkernel.testing.child.requests import RequestsOverControl
-from logkernel.testing.kafka.broker import OTHER_KIND, KafkaBroker, KafkaSnapshot
+from logkernel.testing.kafka.broker import NOT_SAVED, OTHER_KIND, RUNS, KafkaBroker, KafkaSnapshot
 from logkernel.testing.kafka.folder import FolderSnapshot, restore_folder, save_folder
 from logkernel.testing.kafka.requests import ClientRequest, Requests
 
 STARTS_S: Final = 60.0
-STOPS_S: Final = 10.0
-"""How long a broker that was asked to end may take before it is killed."""
+DIES_S: Final = 0.5
+"""How long a process takes, at most, to die of a signal that a test has sent it."""
 LAST_WORDS_S: Final = 2.0
 """How long a broker that is to end may take to say what clients asked of it."""
 LOG_BYTES: Final = 100_000
@@ -76,13 +76,12 @@ class BrokerProcess(KafkaBroker):
             "path": self._data, "advertised": advertised, "as_version": as_version, "seed": seed,
         }  # fmt: skip
         self._listen, self._address = listen, ""
-        self._control = ControlClient()
+        self._control = ControlClient(lambda: self._ended(DIES_S))
         self._log = LogOverControl(self._control)
         self._requests = RequestsOverControl(self._control)
         self.faults = FaultsOverControl(seed, [row.name for row in registry.ROWS], self._control)
         self.clock = ClockOverControl(self._control, ahead_ms)
-        self._forking: Forking | None = None
-        self._pid = -1
+        self._process: Forked | None = None
         self._stdin = -1
         self._full = False
         self._lock = threading.RLock()
@@ -96,10 +95,21 @@ class BrokerProcess(KafkaBroker):
 
     @property
     def running(self) -> bool:
-        return self._pid >= 0
+        return self._process is not None and not self._process.ended()
+
+    def _ended(self, within_s: float) -> str:
+        """How its process ended by itself, if it does within that time; "" otherwise."""
+        process = self._process
+        return "" if process is None else process.ended(within_s)
 
     def start(self) -> None:
         with self._lock:
+            if self._process is not None:
+                how = self._ended(DIES_S)
+                if not how:
+                    raise LogkernelError(RUNS)
+                log.warning("%s; another one is started", how)
+                self._end(signal.SIGKILL)
             self._fork()
             try:
                 said = json.loads(self._said())
@@ -123,8 +133,7 @@ class BrokerProcess(KafkaBroker):
         self._stdout, out = os.pipe()
         log = os.open(self._stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            self._forking = forking()
-            self._pid = self._forking.run(options, [theirs, out, log])
+            self._process = Forked(options, [theirs, out, log])
         except BaseException:
             os.close(self._stdin)
             os.close(self._stdout)
@@ -169,27 +178,21 @@ class BrokerProcess(KafkaBroker):
                     self.faults.note()
                     self._requests.fetch()
             except LogkernelError:  # it has ended by itself, or was stopped by a signal
-                log.warning("the broker %d ended without its last words", self._pid)
+                log.warning("%s, without its last words", self._ended(0) or "the broker was stopped by a signal")
             self._end(how)
 
     def _end(self, how: signal.Signals) -> None:
         """It is gone when this returns, and its port is free."""
         self._control.lose()
-        if not self.running:
-            return
-        pid, self._pid = self._pid, -1
-        assert self._forking is not None
-        try:
-            os.kill(pid, how)
-            os.kill(pid, signal.SIGCONT)  # a test may have stopped it
-            if not self._forking.wait(pid, STOPS_S):
-                os.kill(pid, signal.SIGKILL)
-                self._forking.wait(pid, STOPS_S)
-        except (LogkernelError, ProcessLookupError):  # who started it is gone, and it with that
-            log.warning("the process that starts brokers has ended before the broker %d", pid)
-        os.close(self._stdin)
+        process, self._process = self._process, None
+        if process is not None:
+            process.end(how)
+            os.close(self._stdin)
 
     def save(self) -> KafkaSnapshot:
+        if self._process is None:
+            raise LogkernelError(NOT_SAVED)
+        self._control.call("GET", "health")  # raises where it has died
         self.stop()
         try:
             return KafkaSnapshot(save_folder(self._data), (), self.clock.ahead_ms)
@@ -199,7 +202,7 @@ class BrokerProcess(KafkaBroker):
     def restore(self, snapshot: KafkaSnapshot) -> None:
         if not isinstance(snapshot.files, FolderSnapshot):
             raise ConfigError(OTHER_KIND)
-        if self.running:
+        if self._process is not None:
             self.kill()
         restore_folder(self._data, snapshot.files)
         self.clock.ahead_ms = snapshot.ahead_ms
@@ -217,7 +220,8 @@ class BrokerProcess(KafkaBroker):
 
     @property
     def pid(self) -> int:
-        return self._pid
+        process = self._process
+        return process.pid if process is not None and not process.ended() else -1
 
     @property
     def listens(self) -> str:

@@ -23,6 +23,6 @@ class ClockOverControl:
     ) -> None:
         """See `BrokerClock.advance`."""
         jump = jump_ms(unnamed, days=days, hours=hours, minutes=minutes, seconds=seconds, ms=ms)
-        self.ahead_ms += jump
         if self._control.reaches:
             self._control.call("POST", "clock", "advance", body={"ms": jump})
+        self.ahead_ms += jump

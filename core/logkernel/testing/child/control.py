@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -20,7 +20,10 @@ WAITS_S: Final = 120.0
 class ControlClient:
     """Calls are made on the thread that wants them; each has a connection of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, how_it_ended: Callable[[], str] = str) -> None:
+        """`how_it_ended` says how the broker's process ended by itself, "" where it runs. It is asked when a call
+        fails."""
+        self._how_it_ended = how_it_ended
         self._address: str | None = None
         self._timeout_s = WAITS_S
 
@@ -63,8 +66,11 @@ class ControlClient:
             response = connection.getresponse()
             answer = json.loads(response.read())
         except (OSError, http.client.HTTPException) as error:
+            how = self._how_it_ended()
             raise LogkernelError(
-                f"the broker's process does not answer: {error!r}; its log is process_log, and kill() and start()"
+                f"{how}: start() it again; its log is process_log"
+                if how
+                else f"the broker's process does not answer: {error!r}; its log is process_log, and kill() and start()"
                 " begin a new one"
             ) from error
         finally:

@@ -7,12 +7,14 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import IO, Any, Final
 
 from logkernel.errors import LogkernelError
@@ -20,6 +22,9 @@ from logkernel.testing.server.needed import check_werkzeug
 
 PROGRAM: Final = "logkernel.testing.child.forking"
 CHUNK_BYTES: Final = 4096
+SIGNALS: Final = {each.value: each.name for each in signal.Signals}
+STOPS_S: Final = 10.0
+"""How long a broker that was asked to end may take before it is killed."""
 
 
 class Forking:
@@ -47,10 +52,11 @@ class Forking:
         pid: int = self._ask(message, descriptors)["pid"]
         return pid
 
-    def wait(self, pid: int, within_s: float) -> bool:
-        """Whether a test server ended within that time. Not to be asked again after it has."""
-        ended: bool = self._ask({"wait": pid, "within_s": within_s})["ended"]
-        return ended
+    def wait(self, pid: int, within_s: float) -> int | None:
+        """The exit code of a test server that ended within that time, negative for a signal; None while it runs. Not
+        to be asked again after it has."""
+        code: int | None = self._ask({"wait": pid, "within_s": within_s})["ended"]
+        return code
 
     def _ask(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Any:
         with self._lock:
@@ -81,6 +87,49 @@ class Forking:
             self._socket.close()
             self._process.wait()
             self._stderr.close()
+
+
+class Forked:
+    """A test server that was started so. Methods may be called from any thread."""
+
+    def __init__(self, options: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+        """These become its standard input, output and error. Raises `ConfigError`, `LogkernelError`."""
+        self._forking = forking()
+        self.pid = self._forking.run(options, descriptors)
+        self._how = ""
+        self._lock = threading.Lock()
+
+    def ended(self, within_s: float = 0) -> str:
+        """How it ended, if it does within that time; "" while it runs."""
+        with self._lock:
+            if not self._how:
+                self._how = self._looked(within_s)
+            return self._how
+
+    def _looked(self, within_s: float) -> str:
+        try:
+            code = self._forking.wait(self.pid, within_s)
+        except LogkernelError:
+            return f"the broker's process {self.pid} ended with the process that starts brokers"
+        if code is None:
+            return ""
+        how = f"exited with code {code}" if code >= 0 else f"was killed by {SIGNALS.get(-code, f'signal {-code}')}"
+        return f"the broker's process {self.pid} {how}"
+
+    def end(self, how: signal.Signals) -> None:
+        """It is gone when this returns."""
+        self._signal(how)
+        self._signal(signal.SIGCONT)  # a test may have stopped it
+        if not self.ended(STOPS_S):
+            self._signal(signal.SIGKILL)
+            self.ended(STOPS_S)
+
+    def _signal(self, which: signal.Signals) -> None:
+        """Until it was looked for and found ended, the pid is its own."""
+        with self._lock:
+            if not self._how:
+                with suppress(ProcessLookupError):
+                    os.kill(self.pid, which)
 
 
 _forking: Forking | None = None

@@ -7,7 +7,7 @@ It is asked over the socket FD: messages are lines of JSON.
 | message | answer |
 |---|---|
 | `{"run": {options of Kafka}, "path": sys.path, "environ": {…}}`, with 3 descriptors | `{"pid": N}` |
-| `{"wait": N, "within_s": 5}` | `{"ended": true}`, or false; a process is waited for once |
+| `{"wait": N, "within_s": 5}` | `{"ended": CODE}`, -9 for SIGKILL; null while it runs. CODE is told once |
 
 The descriptors are a server's standard input, output and error. On its output it says where it is, as `logkernel
 test-server` does, or `{"error": NAME, "message": TEXT}`. When the socket ends, so does this process, and as its parent
@@ -79,13 +79,13 @@ def _receive(asked: socket.socket) -> tuple[dict[str, Any], list[int]]:
     return (json.loads(data) if data else {}), descriptors
 
 
-def _wait(pid: int, within_s: float) -> bool:
+def _wait(pid: int, within_s: float) -> int | None:
     deadline_s = time.monotonic() + within_s
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+    while (found := os.waitpid(pid, os.WNOHANG)) == (0, 0):
         if time.monotonic() >= deadline_s:
-            return False
+            return None
         time.sleep(LOOK_S)
-    return True
+    return os.waitstatus_to_exitcode(found[1])
 
 
 def _fork(asked: socket.socket, message: Mapping[str, Any], descriptors: Sequence[int]) -> int:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 NOT_RUNNING = "the broker does not run: start() it"
+NOT_SAVED = "the broker does not run: start() it, then save()"
+RUNS = "this broker runs; stop or kill it first"
 
 
 class BrokerClock(Protocol):
@@ -43,7 +45,8 @@ class BrokerClock(Protocol):
         """Let the broker's time jump forward; returns when everything that fell due is done.
 
         Clients keep their own time: a member of a group that does not heartbeat within such a jump loses its session,
-        as after a long pause. Raises `TypeError` for what is no number or has no unit, and `ValueError` for a jump back
+        as after a long pause. A broker that was stopped or killed starts with the time that was reached meanwhile.
+        Raises `TypeError` for what is no number or has no unit, and `ValueError` for a jump back
         or one of more than ten thousand years.
         """
         ...
@@ -124,7 +127,7 @@ class KafkaBroker(ABC):
     @property
     @abstractmethod
     def running(self) -> bool:
-        """False after `stop`, `kill` and `close`."""
+        """False after `stop`, `kill` and `close`, and when its process has ended by itself."""
 
     @abstractmethod
     def close(self) -> None:
@@ -140,15 +143,16 @@ class KafkaBroker(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start it on the same port with what it had. It does not run."""
+        """Start it on the same port with what it had. Raises `LogkernelError` while it runs."""
 
     @abstractmethod
     def save(self) -> KafkaSnapshot:
-        """All that it has. It is restarted. Raises `OSError`."""
+        """All that it has. It is restarted. Raises `LogkernelError` where it does not run, `OSError`."""
 
     @abstractmethod
     def restore(self, snapshot: KafkaSnapshot) -> None:
-        """Raises `ConfigError` for a snapshot of another kind of broker, `OSError`."""
+        """It runs then, whether it did or not. Raises `ConfigError` for a snapshot of another kind of broker,
+        `OSError`."""
 
     @abstractmethod
     def fill_disk(self, full: bool) -> None:

@@ -14,9 +14,17 @@ from logkernel.config.listeners import ANY_HOST, address
 from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.contracts import MetadataChange
 from logkernel.embed import EmbeddedLog
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, LogkernelError
 from logkernel.plugins.transport.tcp import registry
-from logkernel.testing.kafka.broker import NOT_RUNNING, OTHER_KIND, GroupsByAdmin, KafkaBroker, KafkaSnapshot
+from logkernel.testing.kafka.broker import (
+    NOT_RUNNING,
+    NOT_SAVED,
+    OTHER_KIND,
+    RUNS,
+    GroupsByAdmin,
+    KafkaBroker,
+    KafkaSnapshot,
+)
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.disk import FolderDisk, TestDisk
 from logkernel.testing.kafka.faults import Faults
@@ -142,11 +150,15 @@ class BrokerHere(KafkaBroker):
             self._memory.forget_locks()
 
     def start(self) -> None:
+        if self.running:
+            raise LogkernelError(RUNS)
         self._log = self._open()
         if self._listen:
             self._begin_listening(self._listen)
 
     def save(self) -> KafkaSnapshot:
+        if not self.running:
+            raise LogkernelError(NOT_SAVED)
         self.stop()
         try:
             files = save_folder(self._path) if self._memory is None else self._memory.snapshot()

@@ -93,9 +93,8 @@ class Kafka(KafkaView):
         self._broker.kill()
 
     def start(self) -> None:
-        """Start a broker that was stopped or killed, on the same port. Raises `LogkernelError` while it runs."""
-        if self._broker.running:
-            raise LogkernelError("this broker runs; stop or kill it first")
+        """Start a broker that was stopped or killed, or whose process has died, on the same port. Raises
+        `LogkernelError` while it runs."""
         self._broker.start()
 
     def restart(self) -> None:
@@ -105,7 +104,7 @@ class Kafka(KafkaView):
 
     @property
     def running(self) -> bool:
-        """False after `stop`, `kill` and `close`."""
+        """False after `stop`, `kill` and `close`, and when its process has died."""
         return self._broker.running
 
     def save(self) -> KafkaSnapshot:
@@ -113,13 +112,14 @@ class Kafka(KafkaView):
         connections break, as they do with `restore`.
 
         In memory this costs little. A folder is copied beside itself, which takes as long as its bytes take, but
-        nothing where the file system clones files (btrfs, XFS). Raises `OSError`.
+        nothing where the file system clones files (btrfs, XFS). Raises `LogkernelError` for a broker that does not run,
+        `OSError`.
         """
         return self._broker.save()
 
     def restore(self, snapshot: KafkaSnapshot) -> None:
-        """Have all that was saved, and nothing that came later; the same snapshot any number of times. Raises
-        `ConfigError` for one of another kind of broker, `OSError`."""
+        """Have all that was saved, and nothing that came later; the same snapshot any number of times. A broker that
+        was stopped or killed is started. Raises `ConfigError` for a snapshot of another kind of broker, `OSError`."""
         self._broker.restore(snapshot)
 
     @contextmanager
