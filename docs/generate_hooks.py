@@ -92,7 +92,7 @@ def values(seen: Iterable[str]) -> list[str]:
     name, and they in turn; sorted."""
     hooks = {node.name: _signature(node) for node, _ in _hooks()}
     shown = set(PROVIDES.values()) | set(FURTHER)
-    found = {name for name in vars(contracts) if not name.startswith("_") and _home(name) is contracts} - shown
+    found = {name for name in contracts.__all__ if _home(name) is contracts} - shown
     rest = [*seen, *found]
     while rest:
         name = rest.pop()
@@ -105,10 +105,10 @@ def values(seen: Iterable[str]) -> list[str]:
 
 
 def _home(name: str) -> ModuleType | None:
-    """The module that defines a class of that name."""
+    """The module, or the folder of modules, that defines a class of that name."""
     for module in VALUES:
         one = getattr(module, name, None)
-        if inspect.isclass(one) and one.__module__ == module.__name__:
+        if inspect.isclass(one) and f"{one.__module__}.".startswith(f"{module.__name__}."):
             return module
     return None
 
