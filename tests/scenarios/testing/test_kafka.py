@@ -196,8 +196,15 @@ def test_requests_are_seen_decoded(own: KafkaNamespace) -> None:
     assert abs(request.at_ms - time.time() * 1000) < 60_000
     assert "Produce v" in str(request)
 
-    own.clear_requests()
+    own.requests.clear()
     assert own.requests.of("Produce") == ()
+
+
+def test_an_api_that_does_not_exist_is_refused(own: KafkaNamespace) -> None:
+    """A misspelt name found no request, so that a test that expects none passed."""
+    with pytest.raises(ConfigError, match=r"^there is no API 'Prodcue'; did you mean 'Produce'\?"):
+        own.requests.of("Prodcue")
+    assert own.requests.of("AlterPartition") == ()
 
 
 def test_records_of_a_request_are_those_that_came(own: KafkaNamespace) -> None:

@@ -65,7 +65,7 @@ def test_what_was_written_and_asked_is_seen_whoever_leads(cluster: KafkaCluster)
     assert len(cluster.requests.of("Produce", broker=second)) == 1
     assert f"broker={second}" in str(cluster.requests.of("Produce")[-1])
     assert (cluster.start_offset("orders"), cluster.end_offset("orders")) == (0, 3)
-    cluster.clear_requests()
+    cluster.requests.clear()
     assert cluster.requests == ()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+import logkernel
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.testing import Kafka, KafkaCluster
 
@@ -67,6 +68,19 @@ def test_snapshots_of_several_times_do_not_disturb_each_other(process: bool) -> 
             kafka.produce("orders", "other")
             kafka.restart()
             assert values(kafka) == [*there[number], "other"]
+
+
+@KINDS
+def test_requests_are_those_since_the_restore(process: bool) -> None:
+    """Those of the test before were among them."""
+    with Kafka(topics={"orders": 1}, process=process) as kafka:
+        saved = kafka.save()
+        for _ in range(2):
+            kafka.restore(saved)
+            producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers})
+            producer.produce("orders", b"1")
+            assert producer.flush(20) == 0
+            assert len(kafka.requests.of("Produce")) == 1
 
 
 @KINDS
@@ -152,7 +166,11 @@ def test_a_cluster_goes_on_where_it_was_saved() -> None:
             if turn:
                 kafka.kill(2)
             kafka.clock.advance(days=30)
+            with logkernel.connect(kafka.bootstrap_servers) as outside:
+                assert "new" in outside.topics()
+            assert kafka.requests
             kafka.restore(saved)
+            assert not kafka.requests
             assert (kafka.topics, state(), kafka.clock.ahead_ms) == ({"orders": 2}, before, 0)
             assert [record.text for record in kafka.records("orders")] == ["0", "2", "1", "3"]
         with kafka.admin() as admin:

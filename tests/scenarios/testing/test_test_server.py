@@ -160,6 +160,8 @@ def test_requests_are_shown_page_by_page(shared: Server) -> None:
     assert first["more"]
     shared.call("DELETE", "/requests")
     assert shared.call("GET", "/requests?api=Produce")["requests"] == []
+    status, said = shared.answer("GET", "/requests?api=Prodcue")
+    assert (status, said["message"]) == (400, "there is no API 'Prodcue'; did you mean 'Produce'?")
 
 
 def test_time_is_moved(shared: Server) -> None:
@@ -202,12 +204,17 @@ def test_a_broker_is_ended_and_started_behind_its_port(start: Callable[..., Serv
     assert server.call("POST", "/broker/start")["bootstrap_servers"] == server.bootstrap
     assert server.answer("POST", "/broker/start")[0] == 400
     assert len(server.call("GET", "/topics/orders/records")["records"]) == 2
+    produced(server, "other", b"1")
     server.call("POST", "/snapshots/first/restore")
+    assert server.call("GET", "/requests?api=Produce")["requests"] == []
     assert len(server.call("GET", "/topics/orders/records")["records"]) == 1
     assert server.call("GET", "/snapshots") == ["first"]
     server.call("DELETE", "/snapshots/first")
     assert server.answer("POST", "/snapshots/first/restore")[0] == 404
     assert server.call("POST", "/broker/stop")["status"] == "stopped"
+    server.call("POST", "/broker/start")
+    server.call("POST", "/broker/kill")
+    assert server.answer("PUT", "/snapshots/second")[0] == 503
     server.call("POST", "/broker/start")
     server.call("PUT", "/disk", {"full": True})
     assert server.call("GET", "/disk") == {"full": True}

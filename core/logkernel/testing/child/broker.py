@@ -20,16 +20,16 @@ from typing import Any, Final
 
 from logkernel.config.sources import from_keywords
 from logkernel.errors import ConfigError, LogkernelError
-from logkernel.plugins.transport.tcp import registry
 from logkernel.testing.child.clock import ClockOverControl
 from logkernel.testing.child.control import ControlClient, raised
 from logkernel.testing.child.faults import FaultsOverControl
 from logkernel.testing.child.forked import Forked
 from logkernel.testing.child.log import LogOverControl
 from logkernel.testing.child.requests import RequestsOverControl
+from logkernel.testing.kafka.apis import APIS
 from logkernel.testing.kafka.broker import NOT_SAVED, OTHER_KIND, RUNS, KafkaBroker, KafkaSnapshot
 from logkernel.testing.kafka.folder import FolderSnapshot, restore_folder, save_folder
-from logkernel.testing.kafka.requests import ClientRequest, Requests
+from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
 
 STARTS_S: Final = 60.0
 DIES_S: Final = 0.5
@@ -79,7 +79,7 @@ class BrokerProcess(KafkaBroker):
         self._control = ControlClient(lambda: self._ended(DIES_S))
         self._log = LogOverControl(self._control)
         self._requests = RequestsOverControl(self._control)
-        self.faults = FaultsOverControl(seed, [row.name for row in registry.ROWS], self._control)
+        self.faults = FaultsOverControl(seed, APIS, self._control)
         self.clock = ClockOverControl(self._control, ahead_ms)
         self._process: Forked | None = None
         self._stdin = -1
@@ -204,6 +204,7 @@ class BrokerProcess(KafkaBroker):
             raise ConfigError(OTHER_KIND)
         if self._process is not None:
             self.kill()
+        self._requests.clear()
         restore_folder(self._data, snapshot.files)
         self.clock.ahead_ms = snapshot.ahead_ms
         self.start()
@@ -240,14 +241,11 @@ class BrokerProcess(KafkaBroker):
         except FileNotFoundError:  # it was closed
             return ""
 
-    def requests(self) -> Requests:
+    def requests(self) -> KeptRequests:
         return self._requests.all()
 
     def requests_since(self, number: int, most: int, most_bytes: int) -> tuple[list[tuple[int, ClientRequest]], int]:
         return self._requests.since(number, most, most_bytes)
-
-    def clear_requests(self) -> None:
-        self._requests.clear()
 
 
 def _module(plugin: object) -> str:

@@ -6,7 +6,7 @@ import threading
 
 from logkernel.testing.child.control import ControlClient
 from logkernel.testing.child.structured import request_of
-from logkernel.testing.kafka.requests import ClientRequest, RequestLog, Requests, kept
+from logkernel.testing.kafka.requests import ClientRequest, KeptRequests, RequestLog, kept
 from logkernel.testing.server.rows import REQUEST_FIELDS
 
 
@@ -37,10 +37,10 @@ class RequestsOverControl:
                     seen = ClientRequest(**{name: row[name] for name in REQUEST_FIELDS}, request=request)
                     self._log.add(seen, kept(request)[1])
 
-    def all(self) -> Requests:
+    def all(self) -> KeptRequests:
         self.fetch()
         with self._lock:
-            return Requests(self._log)
+            return KeptRequests(self._log, self.clear)
 
     def since(self, number: int, most: int, most_bytes: int) -> tuple[list[tuple[int, ClientRequest]], int]:
         """See `RequestLog.since`."""

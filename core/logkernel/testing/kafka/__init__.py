@@ -10,7 +10,7 @@ clock, disk  what is lent to the broker: time that the test moves, files that ou
              time makes due
 watched      the transport "tcp" for it;  connection: the machine of each connection, which shows what clients ask;
              watch: what that asks of its broker
-requests     what clients asked;  named: pure: which partitions a request is about
+requests     what clients asked;  apis: names of what they may ask;  named: pure: which partitions a request is about
 faults       pure: which requests are struck, and by what
 records      what lies in topics;  matching: pure: does a record match, and where does it not
 broker_log   what brokers log, for the report of a test that fails

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from logkernel.testing.kafka.broker import BrokerClock
 from logkernel.testing.kafka.cluster import KafkaCluster
 from logkernel.testing.kafka.faults import AskedFault, FaultCalls
-from logkernel.testing.kafka.requests import Requests
+from logkernel.testing.kafka.requests import KeptRequests
 from logkernel.testing.kafka.view import KafkaView
 
 P = ParamSpec("P")
@@ -73,12 +73,8 @@ class AsyncKafka:
         return self.kafka.faults
 
     @property
-    def requests(self) -> Requests:
+    def requests(self) -> KeptRequests:
         return self.kafka.requests
-
-    def clear_requests(self) -> None:
-        """Forget what clients asked so far."""
-        self.kafka.clear_requests()
 
     def topic(self, name: str) -> str:
         """See `KafkaView.topic`."""

@@ -12,7 +12,7 @@ from logkernel.errors import GroupIdNotFound
 from logkernel.storage.memory_disk import DiskSnapshot
 from logkernel.testing.kafka.faults import AskedFault, FaultCalls
 from logkernel.testing.kafka.folder import FolderSnapshot
-from logkernel.testing.kafka.requests import ClientRequest, Requests
+from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
 from logkernel.vocabulary import Record, RecordMetadata
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ class KafkaBroker(ABC):
 
     @abstractmethod
     def restore(self, snapshot: KafkaSnapshot) -> None:
-        """It runs then, whether it did or not. Raises `ConfigError` for a snapshot of another kind of broker,
-        `OSError`."""
+        """It runs then, whether it did or not, and what clients asked is forgotten. Raises `ConfigError` for a snapshot
+        of another kind of broker, `OSError`."""
 
     @abstractmethod
     def fill_disk(self, full: bool) -> None:
@@ -186,13 +186,9 @@ class KafkaBroker(ABC):
         """What its process wrote to stderr, "" where it is this process."""
 
     @abstractmethod
-    def requests(self) -> Requests:
+    def requests(self) -> KeptRequests:
         """What clients asked."""
 
     @abstractmethod
     def requests_since(self, number: int, most: int, most_bytes: int) -> tuple[list[tuple[int, ClientRequest]], int]:
         """Requests from `number` on, as `RequestLog.since`; and the number that the next one gets."""
-
-    @abstractmethod
-    def clear_requests(self) -> None:
-        """Forget what clients asked so far."""

@@ -22,13 +22,13 @@ from logkernel.cluster.cluster import Cluster
 from logkernel.cluster.managed_broker import Environment
 from logkernel.cluster.snapshot import ClusterSnapshot
 from logkernel.errors import ConfigError, LogkernelError
-from logkernel.plugins.transport.tcp import registry
+from logkernel.testing.kafka.apis import APIS
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.cluster_log import ClusterLog
 from logkernel.testing.kafka.disk import TestDisk
 from logkernel.testing.kafka.faults import MOVE_LEADER, RESTART, Fault, Faults
 from logkernel.testing.kafka.here import settings_of
-from logkernel.testing.kafka.requests import RequestLog, Requests
+from logkernel.testing.kafka.requests import KeptRequests, RequestLog
 from logkernel.testing.kafka.settling import settle
 from logkernel.testing.kafka.view import KafkaView, Topics
 from logkernel.testing.kafka.waiting import wait_for
@@ -87,7 +87,7 @@ class KafkaCluster(KafkaView):
         """
         self._requests = RequestLog()
         nodes = range(1, brokers + 1)
-        self.faults = Faults(seed, [row.name for row in registry.ROWS], self._run, nodes)
+        self.faults = Faults(seed, APIS, self._run, nodes)
         """What goes wrong with clients' requests; those of clients that are made here are spared."""
         self.clock = LentClock(self._settle, self._wait_for_watermarks)
         """Its `advance` moves the time of all brokers."""
@@ -157,12 +157,11 @@ class KafkaCluster(KafkaView):
         return self._cluster.bootstrap_servers
 
     @property
-    def requests(self) -> Requests:
+    def requests(self) -> KeptRequests:
         """What clients asked of all brokers, decoded, the oldest first; the newest 10,000 are kept."""
-        return self._run(lambda: Requests(self._requests))
+        return self._run(lambda: KeptRequests(self._requests, self._clear_requests))
 
-    def clear_requests(self) -> None:
-        """Forget what clients asked so far."""
+    def _clear_requests(self) -> None:
         self._run(self._requests.clear)
 
     # ------------------------------------------------------------ brokers
@@ -223,10 +222,12 @@ class KafkaCluster(KafkaView):
             return KafkaClusterSnapshot(self._cluster.save(), self.clock.ahead_ms)
 
     def restore(self, snapshot: KafkaClusterSnapshot) -> None:
-        """Have all that was saved, and nothing that came later. Connections break. Raises as `Cluster.restore`."""
+        """Have all that was saved, and nothing that came later. Connections break, and `requests` begin anew. Raises as
+        `Cluster.restore`."""
         with self._life:
             for node in self.brokers:
                 self._cluster.kill(node)
+            self._clear_requests()
             self.clock.go_on_from(snapshot.ahead_ms)
             self._cluster.restore(snapshot.cluster)
             self._log.renew()

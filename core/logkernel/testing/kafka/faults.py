@@ -30,6 +30,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeVar
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.config.nearest import nearest
 from logkernel.errors import BY_CODE, ConfigError, KafkaError
+from logkernel.testing.kafka.apis import check_api
 from logkernel.testing.kafka.named import ANY_PARTITION
 from logkernel.testing.kafka.requests import ClientRequest
 from logkernel.vocabulary import TopicPartition
@@ -291,10 +292,8 @@ class FaultCalls(ABC, Generic[F_co]):
             if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
                 raise ConfigError(f"{name}={value!r} fits nothing; pass {wanted}")
         api = given.get("api")
-        if api is not None and api not in self._apis:
-            near = nearest(api, self._apis)
-            hint = f"did you mean {near!r}?" if near else "use Kafka's names, e.g. Produce"
-            raise ConfigError(f"there is no API {api!r}; {hint}")
+        if api is not None:
+            check_api(api, self._apis)
         return Conditions(**given)
 
 

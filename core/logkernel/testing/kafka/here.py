@@ -15,7 +15,7 @@ from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.contracts import MetadataChange
 from logkernel.embed import EmbeddedLog
 from logkernel.errors import ConfigError, LogkernelError
-from logkernel.plugins.transport.tcp import registry
+from logkernel.testing.kafka.apis import APIS
 from logkernel.testing.kafka.broker import (
     NOT_RUNNING,
     NOT_SAVED,
@@ -29,7 +29,7 @@ from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.disk import FolderDisk, TestDisk
 from logkernel.testing.kafka.faults import Faults
 from logkernel.testing.kafka.folder import FolderSnapshot, restore_folder, save_folder
-from logkernel.testing.kafka.requests import ClientRequest, RequestLog, Requests
+from logkernel.testing.kafka.requests import ClientRequest, KeptRequests, RequestLog
 from logkernel.testing.kafka.settling import settle
 from logkernel.testing.kafka.waiting import LOOK_AGAIN_S
 from logkernel.testing.kafka.watch import BrokerWatch
@@ -89,7 +89,7 @@ class BrokerHere(KafkaBroker):
     ) -> None:
         """It runs. Raises `ConfigError`, `PluginError`, `CannotListen`."""
         self._requests = RequestLog()
-        self.faults = Faults(seed, [row.name for row in registry.ROWS], self._run)
+        self.faults = Faults(seed, APIS, self._run)
         self.clock = LentClock(self._settle)
         self.clock.go_on_from(ahead_ms)
         self._settings = settings_of(settings, as_version)
@@ -176,6 +176,7 @@ class BrokerHere(KafkaBroker):
             restore_folder(self._path, files)
         elif self._memory is not None:
             self._memory.restore(files)
+        self._requests.clear()
         self._metadata[:] = snapshot.metadata
         self.clock.go_on_from(snapshot.ahead_ms)
         self.start()
@@ -209,13 +210,13 @@ class BrokerHere(KafkaBroker):
 
     # ------------------------------------------------------------ what clients asked
 
-    def requests(self) -> Requests:
-        return self._run(lambda: Requests(self._requests))
+    def requests(self) -> KeptRequests:
+        return self._run(lambda: KeptRequests(self._requests, self._clear_requests))
 
     def requests_since(self, number: int, most: int, most_bytes: int) -> tuple[list[tuple[int, ClientRequest]], int]:
         return self._run(lambda: (self._requests.since(number, most, most_bytes), self._requests.end))
 
-    def clear_requests(self) -> None:
+    def _clear_requests(self) -> None:
         self._run(self._requests.clear)
 
     # ------------------------------------------------------------ time

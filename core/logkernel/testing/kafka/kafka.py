@@ -17,7 +17,7 @@ from typing import Any, Final, Self, cast
 from logkernel.errors import LogkernelError
 from logkernel.testing.kafka.broker import KafkaBroker, KafkaSnapshot
 from logkernel.testing.kafka.here import BrokerHere, LogHere
-from logkernel.testing.kafka.requests import ClientRequest, Requests
+from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
 from logkernel.testing.kafka.view import KafkaView, Topics
 
 LISTEN: Final = "127.0.0.1:0"
@@ -119,7 +119,8 @@ class Kafka(KafkaView):
 
     def restore(self, snapshot: KafkaSnapshot) -> None:
         """Have all that was saved, and nothing that came later; the same snapshot any number of times. A broker that
-        was stopped or killed is started. Raises `ConfigError` for a snapshot of another kind of broker, `OSError`."""
+        was stopped or killed is started; `requests` begin anew, and faults stay. Raises `ConfigError` for a snapshot of
+        another kind of broker, `OSError`."""
         self._broker.restore(snapshot)
 
     @contextmanager
@@ -166,17 +167,13 @@ class Kafka(KafkaView):
         return self._broker.process_log
 
     @property
-    def requests(self) -> Requests:
+    def requests(self) -> KeptRequests:
         """What clients asked, decoded, the oldest first; the newest 10,000 are kept."""
         return self._broker.requests()
 
     def requests_since(self, number: int, most: int, most_bytes: int) -> tuple[list[tuple[int, ClientRequest]], int]:
         """Requests from `number` on, as `RequestLog.since`; and the number that the next one gets."""
         return self._broker.requests_since(number, most, most_bytes)
-
-    def clear_requests(self) -> None:
-        """Forget what clients asked so far."""
-        self._broker.clear_requests()
 
 
 def _in_process(given: Mapping[str, Any]) -> KafkaBroker:

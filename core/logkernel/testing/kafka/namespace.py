@@ -9,7 +9,7 @@ from typing import Final, Self
 from logkernel.errors import UnknownTopicOrPartition
 from logkernel.testing.kafka.broker import LogInside
 from logkernel.testing.kafka.kafka import Kafka
-from logkernel.testing.kafka.requests import Requests
+from logkernel.testing.kafka.requests import KeptRequests
 from logkernel.testing.kafka.view import KafkaView
 
 LONGEST: Final = 249
@@ -29,7 +29,7 @@ class KafkaNamespace(KafkaView):
         self._suffix = f".{number}-{FOREIGN.sub('-', test)}".rstrip("-")
         self.clock, self.faults, self.look_again_s = kafka.clock, kafka.faults, kafka.look_again_s
         self._before = kafka.topics
-        kafka.clear_requests()
+        kafka.requests.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -57,11 +57,8 @@ class KafkaNamespace(KafkaView):
         return self._kafka.bootstrap_servers
 
     @property
-    def requests(self) -> Requests:
+    def requests(self) -> KeptRequests:
         return self._kafka.requests
-
-    def clear_requests(self) -> None:
-        self._kafka.clear_requests()
 
     def topic(self, name: str) -> str:
         return name if name.endswith(self._suffix) else f"{name}{self._suffix}"[:LONGEST]

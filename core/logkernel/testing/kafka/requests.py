@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, Self, SupportsIndex, overload
 
 from logkernel.attrs_lite import frozen
 from logkernel.requests.data import PartitionProduceData, ProduceRequest, TopicProduceData
+from logkernel.testing.kafka.apis import check_api
 
 MOST_KEPT: Final = 10_000
 """Requests; the oldest go first."""
@@ -53,7 +54,10 @@ class Requests(tuple[ClientRequest, ...]):
     __slots__ = ()
 
     def of(self, api: str | None = None, *, client_id: str | None = None, broker: int | None = None) -> Requests:
-        """Those of one API (Kafka's name, e.g. "Produce"), of one client, to one broker."""
+        """Those of one API (Kafka's name, e.g. "Produce"), of one client, to one broker. Raises `ConfigError` for an
+        API that does not exist."""
+        if api is not None:
+            check_api(api)
         return Requests(
             each
             for each in self
@@ -69,6 +73,21 @@ class Requests(tuple[ClientRequest, ...]):
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
         return Requests(found) if isinstance(key, slice) else found
+
+
+class KeptRequests(Requests):
+    """All that a broker keeps, at the time when they were asked for."""
+
+    _clear: Callable[[], None]
+
+    def __new__(cls, rows: Iterable[ClientRequest], clear: Callable[[], None]) -> Self:
+        found = super().__new__(cls, rows)
+        found._clear = clear
+        return found
+
+    def clear(self) -> None:
+        """Have the broker forget what clients asked so far."""
+        self._clear()
 
 
 class RequestLog:

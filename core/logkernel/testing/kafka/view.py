@@ -22,7 +22,7 @@ from logkernel.testing.kafka.broker import BrokerClock, LogInside
 from logkernel.testing.kafka.faults import AskedFault, FaultCalls
 from logkernel.testing.kafka.matching import ANYTHING, differences, not_found
 from logkernel.testing.kafka.records import KafkaRecord, encoded
-from logkernel.testing.kafka.requests import Requests
+from logkernel.testing.kafka.requests import KeptRequests
 from logkernel.testing.kafka.waiting import LOOK_AGAIN_S, wait_for
 from logkernel.vocabulary import Record, RecordMetadata
 
@@ -65,12 +65,8 @@ class KafkaView(ABC):
 
     @property
     @abstractmethod
-    def requests(self) -> Requests:
+    def requests(self) -> KeptRequests:
         """What clients asked, decoded, the oldest first; the newest 10,000 are kept."""
-
-    @abstractmethod
-    def clear_requests(self) -> None:
-        """Forget what clients asked so far."""
 
     def topic(self, name: str) -> str:
         """The broker's name of the topic that this test calls `name`."""

@@ -16,6 +16,7 @@ from werkzeug.wrappers import Request, Response
 
 from logkernel import __version__
 from logkernel.errors import ConfigError, GroupIdNotFound, UnknownTopicOrPartition
+from logkernel.testing.kafka.apis import check_api
 from logkernel.testing.kafka.faults import Fault, Faults
 from logkernel.testing.kafka.matching import ANYTHING
 from logkernel.testing.server.answers import answer, failed, refused, told
@@ -313,6 +314,8 @@ class Control:
         after = fields.number("after", 0, MOST_OFFSET, 0)
         limit = fields.number("limit", 1, MOST_REQUESTS, MOST_REQUESTS)
         fields.end()
+        if api is not None:
+            check_api(api)
         found, end = self._kafka.requests_since(after, limit, MOST_BYTES)
         following = found[-1][0] + 1 if found else end
         rows = [
@@ -324,7 +327,7 @@ class Control:
 
     def clear_requests(self, given: Any) -> Any:
         Fields(given).end()
-        self._kafka.clear_requests()
+        self._kafka.requests.clear()
         return {}
 
     # ------------------------------------------------------------ time and faults
