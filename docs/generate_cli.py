@@ -45,7 +45,7 @@ def options(command: click.Command) -> Iterator[str]:
     shared = {"bootstrap", "data", "timeout_s", "as_json"}
     has_all = shared <= {str(param.name) for param in command.params}
     for param in command.params:
-        if not isinstance(param, click.Option) or (has_all and param.name in shared):
+        if not isinstance(param, click.Option) or param.hidden or (has_all and param.name in shared):
             continue
         flags = ", ".join(f"`{flag}`" for flag in [*param.opts, *param.secondary_opts])
         yield wrapped(f"  - {flags}: {param.help}", 4)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import asdict
 
 from logkernel.broker.control_socket import Reply
+from logkernel.broker.governance.missing_plugins import find_missing
 from logkernel.errors import InvalidRequest, LogkernelError, UnknownTopicOrPartition
 from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, CleanupResult, TopicPartition
 
@@ -54,7 +55,8 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Return the broker's identity, its directories and its faults."""
     from importlib.metadata import version
 
-    directories = broker.logs.directories
+    directories, kernel = broker.logs.directories, broker.runtime.kernel
+    settings = {topic: broker.metadata.topic_settings(topic) for topic in broker.cluster.topics}
     done(
         {
             "version": version("logkernel"),
@@ -85,7 +87,12 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
             "plugins": [
                 {"plugin": fault.origin.plugin, "distribution": fault.origin.distribution, "in": fault.place,
                  "times": fault.count, "error": fault.error}
-                for fault in broker.runtime.kernel.faults
+                for fault in kernel.faults
+            ],
+            "missing": [
+                {"kind": each.kind, "name": each.name, "topics": each.topics, "more": each.more,
+                 "consequence": each.consequence}
+                for each in find_missing(kernel, settings)
             ],
             "cut": [
                 {"partition": str(name), "path": damage.path, "position": damage.position,

@@ -5,22 +5,51 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from logkernel.broker.control_socket import ask
+from logkernel.broker.control_socket import NoBroker, ask
 from logkernel.cli.output import json_option, put_json, put_table
+from logkernel.errors import NetworkException
 
-_data = click.option(
-    "--data", metavar="DIR", default="./data", show_default=True, help="A data directory of the running broker."
-)
+F = TypeVar("F", bound=Callable[..., Any])
 SIZES = ("segments", "bytes", "records")
 
 
+def _here(command: F) -> F:
+    """`--data`. `-b`, which most commands take, is refused with the way there is: a control socket is a file."""
+    asked = click.option(
+        "--data", metavar="DIR", default="./data", show_default=True, help="A data directory of the running broker."
+    )
+    refused = click.option(
+        "-b",
+        "--bootstrap",
+        "--bootstrap-server",
+        hidden=True,
+        expose_value=False,
+        callback=_refuse_bootstrap,
+        help="Refused: a control socket is reached by --data.",
+    )
+    return asked(refused(command))
+
+
+def _refuse_bootstrap(ctx: click.Context, _: click.Parameter, servers: str | None) -> None:
+    if servers is not None:
+        elsewhere = f", or use `logkernel cluster status -b {servers}`" if ctx.info_name == "status" else ""
+        raise click.UsageError(
+            f"-b {servers}: {ctx.command_path} asks a broker on its own machine; give its data directory by --data DIR"
+            f"{elsewhere}"
+        )
+
+
 def _result(folder: str, command: str, **arguments: Any) -> Any:
-    """The broker's result. A refusal is printed on stderr and ends the command with exit code 1."""
-    answer = ask(os.path.abspath(folder), command, arguments)
+    """The broker's result. A refusal is printed on stderr and ends the command with exit code 1. Raises
+    `NetworkException` if no broker runs there."""
+    try:
+        answer = ask(os.path.abspath(folder), command, arguments)
+    except NoBroker as error:
+        raise NetworkException(str(error)) from error
     if not answer.get("ok"):
         print(f"logkernel: {answer.get('error')}: {answer.get('message')}", file=sys.stderr)
         raise click.exceptions.Exit(1)
@@ -28,15 +57,18 @@ def _result(folder: str, command: str, **arguments: Any) -> Any:
 
 
 @click.command
-@_data
+@_here
 @json_option
 def status(data: str, as_json: bool) -> int:
-    """Show the health of the broker that runs on a data directory.
+    """Show the health of the broker that runs on a data directory of this machine. `logkernel cluster status` asks
+    brokers elsewhere.
 
-    Exit code 1 if a directory or partition is offline.
+    Exit code 1 if no broker runs there, a directory or partition is offline, topics need a plugin that is missing, or
+    a plugin hangs. A plugin that failed, or was slow, is shown only.
     """
     found = _result(data, "status")
-    ill = found["offline"] or found["unreadable"] or not all(row["online"] for row in found["directories"])
+    offline = found["offline"] or found["unreadable"] or not all(row["online"] for row in found["directories"])
+    ill = offline or found["missing"]
     if as_json:
         put_json(found)
         return int(bool(ill))
@@ -53,6 +85,10 @@ def status(data: str, as_json: bool) -> int:
         click.echo(f"{click.style('offline', fg='red')}: {name} {found['unreadable'].get(name, '')}")
     for name, why in found["uncleanable"].items():
         click.echo(f"no longer compacted: {name}: {why}")
+    for row in found["missing"]:
+        more = f" and {row['more']} more" if row["more"] else ""
+        click.echo(f"{click.style('missing', fg='red')}: no plugin provides the {row['kind']} {row['name']!r}, which is"
+                   f" set for topics {', '.join(row['topics'])}{more}: {row['consequence']}")  # fmt: skip
     for row in found["plugins"]:
         click.echo(f"plugin {row['plugin']} of {row['distribution']} failed: {row['in']}, {row['times']} times:"
                    f" {row['error']}")  # fmt: skip
@@ -71,7 +107,7 @@ def _state(row: dict[str, Any]) -> str:
 def _topic_command(name: str, command: str, text: str) -> Any:
     @click.command(name, help=text)
     @click.argument("topic")
-    @_data
+    @_here
     @json_option
     def run(topic: str, data: str, as_json: bool) -> None:
         _say(_result(data, command, topic=topic), as_json)

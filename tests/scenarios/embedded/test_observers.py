@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from logkernel.attrs_lite import evolve
 from logkernel.broker.broker import Broker
 from logkernel.broker.runtime import Runtime
 from logkernel.config.broker import BrokerConfig
+from logkernel.config.definitions import PluginDeclaration
 from logkernel.embed import EmbeddedLog
 from logkernel.errors import PluginError
 from logkernel.hookspecs import hookimpl
@@ -136,8 +138,12 @@ def test_a_topic_whose_codec_is_gone_is_told_of_at_start_and_served(
     def missing(kernel: Kernel, name: str, level: int | None = None) -> Any:
         raise PluginError(f"no plugin provides the codec {name!r}; install the plugin")
 
-    of_all = Kernel.all_names
-    monkeypatch.setattr(Kernel, "all_names", lambda kernel: [row for row in of_all(kernel) if row[1] != "gzip"])
+    of_all = Kernel.declarations
+
+    def without_it(kernel: Kernel) -> list[PluginDeclaration]:
+        return [evolve(each, names=tuple(row for row in each.names if row[1] != "gzip")) for each in of_all(kernel)]
+
+    monkeypatch.setattr(Kernel, "declarations", without_it)
     monkeypatch.setattr(Kernel, "codec", missing)
     with opened(tmp_path) as log:
         log.append("packed", b"a")

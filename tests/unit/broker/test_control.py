@@ -64,6 +64,24 @@ def test_status_tells_a_full_directory(folder, log, capsys, monkeypatch):
     assert "FULL" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("option", ["-b", "--bootstrap", "--bootstrap-server"])
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["status"], "by --data DIR, or use `logkernel cluster status -b h:9092`"),
+        (["topic", "expire", "t"], "by --data DIR"),
+        (["topic", "compact", "t"], "by --data DIR"),
+    ],
+)
+def test_a_bootstrap_server_is_refused_with_the_way_to_ask(capsys, words, remedy, option):
+    """It was "No such option: -b"."""
+    assert main([*words, option, "h:9092"]) == 2
+    name = " ".join(words[:2])
+    told = " ".join(capsys.readouterr().err.split()).partition("Error: ")[2]
+    assert told.startswith(f"-b h:9092: logkernel {name} asks a broker on its own machine; give its data directory")
+    assert told.endswith(remedy)
+
+
 def test_expire_says_what_it_did_when_it_is_done(folder, log, capsys):
     fill(log)
     assert main(["topic", "expire", "t", "--json", "--data", str(folder)]) == 0
@@ -85,8 +103,11 @@ def test_a_topic_that_is_not_there(folder, log, capsys):
 
 
 def test_no_broker(folder, capsys):
-    assert main(["status", "--data", str(folder)]) == 2
-    assert "no broker runs on" in capsys.readouterr().err
+    """It ended with 2, other than commands that get no answer from `--bootstrap`."""
+    assert main(["status", "--data", str(folder)]) == 1
+    assert capsys.readouterr().err.startswith(f"logkernel: NetworkException: no broker runs on {folder} (")
+    assert main(["cluster", "status", "-b", "127.0.0.1:1"]) == 1
+    assert capsys.readouterr().err.startswith("logkernel: NetworkException: no broker answers")
     with logkernel.open(folder) as log:
         log.listen()
     assert not (folder / NAME).exists()
