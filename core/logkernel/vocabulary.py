@@ -35,6 +35,11 @@ class Principal(NamedTuple):
         return f"{self.kind}:{self.name}"
 
 
+GROUP_STATES: Final = (
+    "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Stable", "Empty", "Dead",
+)  # fmt: skip
+"""Of groups of every kind, by Kafka's names."""
+
 ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 """A client of a listener that does not ask who it is: PLAINTEXT, or SSL without a client's certificate."""
 

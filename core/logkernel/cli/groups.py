@@ -12,16 +12,13 @@ from logkernel.cli.parameters import AnyCase, IntRange
 from logkernel.cli.topic_results import results_of
 from logkernel.cli.topics import complain, named_partitions
 from logkernel.errors import ConfigError, UnknownTopicOrPartition, UnsupportedVersion
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import GROUP_STATES, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
     from logkernel.client.admin.groups import GroupDescription
 
 NONE = "-"
-STATES = (
-    "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Stable", "Empty", "Dead",
-)  # fmt: skip
 TYPES = ("classic", "consumer", "share", "streams")
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
 SHARE_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
@@ -31,7 +28,7 @@ SHARE_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
 @click.option(
     "--state",
     "states",
-    type=AnyCase(STATES),
+    type=AnyCase(GROUP_STATES),
     multiple=True,
     help="Only groups in this state; repeatable.",
 )

@@ -78,16 +78,22 @@ def checked(setting: Setting, given: RawSetting) -> Any:
     try:
         return setting.typed(given.text)
     except ValueError as error:
-        raise refuse(given, str(error), remedy(setting), secret=setting.sensitive) from None
+        raise refuse(given, str(error), remedy(setting, str(error)), secret=setting.sensitive) from None
 
 
 _NUMBERS = {INT: "a whole number", SHORT: "a whole number", LONG: "a whole number", DOUBLE: "a number such as 0.5"}
 
 
-def remedy(setting: Setting) -> str:
-    """What to give instead, and what holds without the setting."""
+ONE_OF = "one of "
+
+
+def remedy(setting: Setting, problem: str) -> str:
+    """What to give instead, and what holds without the setting. A list of words that the problem has is not
+    repeated."""
+    wanted = wanted_text(setting.type, setting.validator)
+    given = "one of these" if wanted.startswith(ONE_OF) and wanted.removeprefix(ONE_OF) in problem else wanted
     default = f"its default is {setting.default!r}" if setting.default is not None else "it is not set by default"
-    return f"give {wanted_text(setting.type, setting.validator)}, or remove it ({default})"
+    return f"give {given}, or remove it ({default})"
 
 
 def wanted_text(kind: Type, validator: Validator | None) -> str:
@@ -102,7 +108,7 @@ def wanted_text(kind: Type, validator: Validator | None) -> str:
 def refusal(setting: Setting, text: str, problem: str) -> str:
     """A refused value as Apache Kafka tells of it, which clients' test suites match, and what to do."""
     value = "[hidden]" if setting.sensitive else text
-    return f"Invalid value {value} for configuration {setting.name}: {problem}; {remedy(setting)}"
+    return f"Invalid value {value} for configuration {setting.name}: {problem}; {remedy(setting, problem)}"
 
 
 def check_bounds(setting: Setting, value: Any, current: Callable[[str], Any]) -> None:

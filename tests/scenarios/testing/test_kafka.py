@@ -12,7 +12,13 @@ import confluent_kafka
 import kafka as kafka_python
 import pytest
 
-from logkernel.errors import ConfigError, LogkernelError, TopicAlreadyExists, UnknownTopicOrPartition
+from logkernel.errors import (
+    ConfigError,
+    InvalidConfig,
+    LogkernelError,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
 from logkernel.hookspecs import hookimpl
 from logkernel.testing import Kafka, containing
 from logkernel.testing.kafka.namespace import KafkaNamespace
@@ -290,12 +296,54 @@ def test_a_wait_for_what_does_not_exist_says_so(own: KafkaNamespace) -> None:
     own.create_topic("orders", 2)
     with pytest.raises(AssertionError, match=r"there is no topic 'order'; did you mean 'orders'\?"):
         own.wait_for_offset("order", offset=1, within=0)
-    with pytest.raises(AssertionError, match="there is no topic 'nothing', and none like it"):
+    with pytest.raises(AssertionError, match="there is no topic 'nothing'; create it, or have a client write to it"):
         own.wait_for_commit("billing", "nothing", offset=1, within=0)
     with pytest.raises(AssertionError, match=r"orders has no partition 2 \(it has 2 partitions\)"):
         own.wait_for_offset("orders", 2, offset=1, within=0)
     with pytest.raises(AssertionError, match="has committed nothing of orders-1, not 1"):
         own.wait_for_commit("billing", "orders", 1, offset=1, within=0)
+
+
+def test_records_of_a_topic_that_does_not_exist_are_refused(own: KafkaNamespace) -> None:
+    """A misspelt name had no records, so that a test that expects none passed."""
+    own.create_topic("orders", 1)
+    with pytest.raises(UnknownTopicOrPartition, match=r"^there is no topic 'ordres'; did you mean 'orders'\?$"):
+        own.records("ordres")
+    with pytest.raises(
+        UnknownTopicOrPartition, match=r"^there is no topic 'x'; create it, or have a client write to it"
+    ):
+        own.iterate("x")
+    with pytest.raises(UnknownTopicOrPartition):
+        own.records("x", 0)
+    assert own.records("orders") == []
+
+
+def test_a_state_that_no_group_is_in_is_refused(own: KafkaNamespace) -> None:
+    """It was waited for until the time was up."""
+    for given, meant in (("stabel", "Stable"), ("EMPTY", "Empty"), ("completing-rebalance", "CompletingRebalance")):
+        with pytest.raises(ConfigError, match=f"^there is no state '{given}' of groups; did you mean '{meant}'"):
+            own.wait_for_group("billing", state=given)
+    with pytest.raises(ConfigError, match=r"^there is no state 'xyz' of groups; there are PreparingRebalance, "):
+        own.wait_for_group("billing", state="xyz")
+
+
+@pytest.mark.parametrize(
+    ("topics", "said"),
+    [
+        ({"orders": {"partition": 3}}, "topic orders has no setting 'partition'; did you mean 'partitions'?"),
+        ({"orders": {"num_partitions": 3}}, "topic orders has no setting 'num.partitions'; did you mean 'partitions'?"),
+        ({"orders": {"partitoner": "default"}}, "Unknown topic config name: partitoner; did you mean partitioner?"),
+        ({"orders": "3"}, "topic orders: '3' is no number of partitions; write names, "),
+        ({"orders": {"partitions": "3"}}, "topic orders: '3' is no number of partitions; write names, "),
+        ({"orders": True}, "topic orders: True is no number of partitions; write names, "),
+        ([3], "3 is no name of a topic; write names, "),
+        (3, "topics=3: write names, "),
+    ],
+)
+def test_topics_that_are_none_are_told_with_their_remedy(own: KafkaNamespace, topics: Any, said: str) -> None:
+    with pytest.raises((ConfigError, InvalidConfig), match=f"^{re.escape(said)}"):
+        own.create_topics(topics)
+    assert own.topics == {}
 
 
 @pytest.mark.parametrize(

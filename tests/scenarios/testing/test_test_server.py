@@ -120,6 +120,12 @@ def test_records_are_written_and_read(shared: Server) -> None:
     assert found["more"] is False
     assert [row["value"] for row in found["records"]] == ['{"id":7}', None, {"$base64": "/w=="}]
     assert (found["records"][0]["key"], found["records"][0]["headers"]) == ("ann", [["h", "1"]])
+    schema = {"$schema": "s", "type": {"$ref": "r"}}
+    shared.call("POST", "/topics/schemas/records", {"value": {"$json": schema}})
+    shared.call("POST", "/assert-produced", {"topic": "schemas", "value": {"$json": schema}})
+    shared.call(
+        "POST", "/assert-produced", {"topic": "schemas", "value": {"$containing": {"type": {"$json": {"$ref": "r"}}}}}
+    )
     part = shared.call("GET", "/topics/read/records?partition=0&offset=1&limit=1")
     assert ([row["offset"] for row in part["records"]], part["more"]) == ([1], True)
     assert shared.call("GET", "/topics/read/offsets") == {"0": {"start": 0, "end": 3}}
@@ -228,10 +234,23 @@ def test_a_broker_is_ended_and_started_behind_its_port(start: Callable[..., Serv
         ("GET", "/nowhere", None, 404, "there is no /nowhere"),
         ("PATCH", "/topics", None, 405, "use GET or POST"),
         ("POST", "/topics", b"{", 400, "the body is not JSON"),
-        ("POST", "/topics", {"a": "b"}, 400, "topics are a list of names"),
-        ("POST", "/topics", {"a": {"partitions": "3"}}, 400, "topics are a list of names"),
+        ("POST", "/topics", {"a": "b"}, 400, "topic a: 'b' is no number of partitions; write names, "),
+        ("POST", "/topics", [{"a": 1}], 400, "{'a': 1} is no name of a topic; write names, "),
+        ("POST", "/topics", {"a": {"partition": 3}}, 409, "has no setting 'partition'; did you mean 'partitions'?"),
+        ("POST", "/topics?a=1", None, 400, "a POST has no query (?a=1); send JSON in the body"),
         ("POST", "/topics/a/records", {"valeu": 1}, 400, "there is no field 'valeu'"),
         ("POST", "/topics/a/records", {"value": {"$base64": "?"}}, 400, "is not base64"),
+        (
+            "POST",
+            "/topics/a/records",
+            {"value": {"$bas64": "/w=="}},
+            400,
+            "$bas64 means nothing here; did you mean $base6",
+        ),
+        ("POST", "/topics/a/records", {"value": {"$json": 1}}, 400, "$json is 1; write an object or a list"),
+        ("POST", "/topics/three/records", {"partition": "0"}, 400, "partition is '0'; write a whole number from 0 to "),
+        ("GET", "/topics/zzz/records", None, 404, "there is no topic 'zzz'; create it, or have a client write to it"),
+        ("GET", "/topics/none/records?partition=0", None, 404, "none"),
         ("POST", "/topics/a/records", {"value": "\ud800"}, 400, "surrogates"),
         ("GET", "/topics/three/records?limit=0", None, 400, "limit is 0; write a whole number from 1 to 10000"),
         ("GET", "/topics/three/records?offset=1", None, 400, "say which one by partition="),
@@ -241,8 +260,21 @@ def test_a_broker_is_ended_and_started_behind_its_port(start: Callable[..., Serv
         ("POST", "/assert-produced", b'{"topic": "t", "value": %s1%s}' % (b"[" * 900, b"]" * 900), 400, "too deeply"),
         ("POST", "/assert-produced", {"topic": "t", "within_s": 601}, 400, "a number from 0 to 600"),
         ("POST", "/assert-produced", {"topic": "t", "value": {"$regex": "("}}, 400, "is no pattern"),
+        ("POST", "/assert-produced", {"topic": "t", "value": [{"$contains": 1}]}, 400, "did you mean $containing?"),
+        ("POST", "/assert-produced", {"topic": "t", "key": {"$x": 1}}, 400, "there are $base64, $regex, $containing, "),
+        ("POST", "/assert-produced", {"topic": "t", "key": {"$regex": "a", "b": 1}}, 400, "$regex stands beside other"),
+        ("POST", "/assert-produced", {"topic": "t", "headers": {"$h": {"$rgx": 1}}}, 400, "did you mean $regex?"),
         ("POST", "/wait/group", {"group": "g", "members": True}, 400, "members is True"),
+        ("POST", "/wait/group", {"group": "g", "state": "stabel"}, 400, "did you mean 'Stable'?"),
         ("POST", "/clock/advance", {"days": -1}, 400, "days is -1"),
+        ("POST", "/clock/advance", {}, 400, 'the jump has no length; write e.g. {"seconds": 5}'),
+        (
+            "POST",
+            "/faults",
+            {"close": True, "client_id": {"$regx": "a"}},
+            400,
+            "$regx means nothing here; did you mean",
+        ),
         ("POST", "/faults", {"error": "NONE_SUCH"}, 400, "there is no error 'NONE_SUCH'"),
         ("POST", "/faults", [1], 400, "a fault is an object"),
         ("DELETE", "/faults/999", None, 404, "there is no fault 999"),

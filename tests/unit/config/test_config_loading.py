@@ -353,7 +353,7 @@ def test_settings_and_names_of_plugins() -> None:
     config.validate_topic({"partitioner": "geo", "acme.region": "x", "acme.mode": "safe"})
     with pytest.raises(InvalidConfig, match=r"slow for configuration acme.mode: String must be one of: fast, safe;"):
         config.validate_topic({"acme.mode": "slow"})
-    with pytest.raises(ConfigError, match=r"acme.mode=slow: .*one of fast, safe"):
+    with pytest.raises(ConfigError, match=r"acme.mode=slow: .*one of: fast, safe;"):
         BrokerConfig.load(None, {"acme.mode": "slow"}, declared(*PLUGIN))
     with pytest.raises(InvalidConfig, match=r"value geo2 for configuration partitioner: String must be one of: geo;"):
         config.validate_topic({"partitioner": "geo2"})
@@ -583,6 +583,6 @@ def test_keywords_name_the_call_that_they_are_of() -> None:
         BrokerConfig.load(None, from_keywords({"num_partitions": "x"}, "logkernel.open"))
 
 
-def test_a_list_of_words_begins_with_a_word() -> None:
-    with pytest.raises(ConfigError, match=r"String must be one of: 2\.8, 3\.0, .*; give one of 2\.8, "):
+def test_a_list_of_words_begins_with_a_word_and_is_said_once() -> None:
+    with pytest.raises(ConfigError, match=r"String must be one of: 2\.8, 3\.0, [^;]*; give one of these, or remove it"):
         BrokerConfig.load(None, ["logkernel.as.version=1.0"])

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from logkernel.config.nearest import nearest
 from logkernel.config.values import render
 from logkernel.errors import (
+    ConfigError,
+    InvalidConfig,
     PolicyViolation,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
@@ -24,7 +26,7 @@ from logkernel.testing.kafka.matching import ANYTHING, differences, not_found
 from logkernel.testing.kafka.records import KafkaRecord, encoded
 from logkernel.testing.kafka.requests import KeptRequests
 from logkernel.testing.kafka.waiting import LOOK_AGAIN_S, wait_for
-from logkernel.vocabulary import Record, RecordMetadata
+from logkernel.vocabulary import GROUP_STATES, Record, RecordMetadata
 
 if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
 Topics = Mapping[str, int | Mapping[str, Any]] | Iterable[str]
 WITHIN_S: Final = 10.0
+PARTITIONS: Final = "partitions"
+COUNTED: Final = (PARTITIONS, "partitioner")
+"""What is no setting of a topic, and the one that is spelt almost like it."""
+TOPICS_ARE: Final = 'write names, {"orders": 3}, or settings: {"orders": {"partitions": 3, "retention.ms": 1000}}'
 
 
 class KafkaView(ABC):
@@ -109,7 +115,12 @@ class KafkaView(ABC):
         """Create a topic. `config` has Kafka's names; keywords have `_` for `.`. Raises what
         `EmbeddedLog.create_topic` does."""
         wanted = {key: render(value) for key, value in (config or {}).items()}
-        self.log.create_topic(self.topic(name), partitions, config=wanted, **settings)
+        try:
+            self.log.create_topic(self.topic(name), partitions, config=wanted, **settings)
+        except InvalidConfig as error:
+            if meant := next((each for each in (*wanted, *settings) if nearest(each, COUNTED) == PARTITIONS), None):
+                raise InvalidConfig(f"topic {name} has no setting {meant!r}; did you mean {PARTITIONS!r}?") from error
+            raise
 
     def create_topics(self, topics: Topics) -> None:
         """Create topics: names, or name → partitions, or name → settings of the topic with `partitions` among them."""
@@ -155,7 +166,7 @@ class KafkaView(ABC):
     def records(
         self, topic: str, partition: int | None = None, *, isolation: str = "read_committed"
     ) -> list[KafkaRecord]:
-        """The records that lie in a topic, partition by partition; none where there is no such topic.
+        """The records that lie in a topic, partition by partition. Raises `UnknownTopicOrPartition`.
 
         With `isolation` "read_uncommitted" those of open and aborted transactions are among them.
         """
@@ -170,8 +181,10 @@ class KafkaView(ABC):
         isolation: str = "read_committed",
     ) -> Iterator[KafkaRecord]:
         """As `records`, read as they are asked for; of a partition maybe from an offset on."""
-        for number in self._numbers(topic, partition):
-            yield from self._read(topic, number, isolation, offset)
+        if partition is None and (missing := self._missing(topic)):
+            raise UnknownTopicOrPartition(missing)
+        numbers = self._numbers(topic, partition)
+        return (row for number in numbers for row in self._read(topic, number, isolation, offset))
 
     def _numbers(self, topic: str, partition: int | None) -> Iterable[int]:
         return range(self.topics.get(self.topic(topic), 0)) if partition is None else [partition]
@@ -230,7 +243,8 @@ class KafkaView(ABC):
         count = self.topics.get(self.topic(topic))
         if count is None:
             near = nearest(topic, map(self.called, self.topics))
-            return f"there is no topic {topic!r}{f'; did you mean {near!r}?' if near else ', and none like it'}"
+            hint = f"did you mean {near!r}?" if near else "create it, or have a client write to it"
+            return f"there is no topic {topic!r}; {hint}"
         return "" if 0 <= partition < count else no_partition(topic, partition, count)
 
     # ------------------------------------------------------------ cleaning
@@ -285,7 +299,10 @@ class KafkaView(ABC):
     def wait_for_group(
         self, group: str, *, members: int | None = None, state: str | None = None, within: float = WITHIN_S
     ) -> GroupDescription:
-        """Wait until a group has so many members, and is in a state ("Stable", "Empty" …). Raises `AssertionError`."""
+        """Wait until a group has so many members, and is in a state ("Stable", "Empty" …). Raises `AssertionError`, and
+        `ConfigError` for a state that no group is ever in."""
+        if state is not None:
+            _check_state(state)
         name = self.group(group)
         last: list[GroupDescription] = []
 
@@ -325,18 +342,30 @@ class KafkaView(ABC):
         wait_for(look, within, problem, self.look_again_s)
 
 
+def _check_state(state: str) -> None:
+    if state not in GROUP_STATES:
+        near = nearest(state.lower(), (each.lower() for each in GROUP_STATES))
+        meant = next((each for each in GROUP_STATES if each.lower() == near), None)
+        hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(GROUP_STATES)}"
+        raise ConfigError(f"there is no state {state!r} of groups; {hint}")
+
+
 def specs(topics: Topics) -> Iterable[tuple[str, dict[str, Any]]]:
-    """(name, arguments of `create_topic`) of each."""
+    """(name, arguments of `create_topic`) of each. Raises `ConfigError`."""
     if isinstance(topics, str):
         topics = [topics]
-    if not isinstance(topics, Mapping):
-        return [(name, {}) for name in topics]
+    if not isinstance(topics, Iterable):
+        raise ConfigError(f"topics={topics!r}: {TOPICS_ARE}")
     found: list[tuple[str, dict[str, Any]]] = []
-    for name, wanted in topics.items():
-        if isinstance(wanted, int):
-            found.append((name, {"partitions": wanted}))
-        else:
-            config = {key.replace("_", "."): value for key, value in wanted.items()}
-            partitions = config.pop("partitions", -1)
-            found.append((name, {"partitions": partitions, "config": config}))
+    for name in topics:
+        if not isinstance(name, str):
+            raise ConfigError(f"{name!r} is no name of a topic; {TOPICS_ARE}")
+        wanted = topics[name] if isinstance(topics, Mapping) else {}
+        if not isinstance(wanted, Mapping):
+            wanted = {PARTITIONS: wanted}
+        config = {key.replace("_", "."): value for key, value in wanted.items()}
+        partitions = config.pop(PARTITIONS, -1)
+        if not isinstance(partitions, int) or isinstance(partitions, bool):
+            raise ConfigError(f"topic {name}: {partitions!r} is no number of partitions; {TOPICS_ARE}")
+        found.append((name, {"partitions": partitions, "config": config}))
     return found

@@ -21,11 +21,15 @@ def parse(data: bytes) -> Any:
         raise ConfigError(f"the body is not JSON: {error}; send JSON in UTF-8") from None
 
 
+class Query(dict[str, str]):
+    """The query of a URL: its numbers are text."""
+
+
 class Fields:
     """Each call takes one field, and raises `ConfigError` where it is not what it should be; `end` refuses others."""
 
     def __init__(self, given: Any) -> None:
-        """`given` is what `parse` returned, or a query."""
+        """`given` is what `parse` returned, or a `Query`."""
         if not isinstance(given, Mapping):
             raise ConfigError("the body is no JSON object; write one with names of fields")
         self._given = given
@@ -51,11 +55,11 @@ class Fields:
         return str(found)
 
     def number(self, name: str, low: int, high: int, default: Any = MISSING) -> Any:
-        """A whole number; in a query it is text."""
+        """A whole number."""
         found = self.any(name, default)
         if found is default:
             return found
-        if isinstance(found, str):
+        if isinstance(found, str) and isinstance(self._given, Query):
             found = int(found) if found.lstrip("-").isdecimal() and found.isascii() and len(found) < 20 else found
         if not isinstance(found, int) or isinstance(found, bool) or not low <= found <= high:
             raise ConfigError(f"{name} is {found!r}; write a whole number from {low} to {high}")

@@ -20,12 +20,10 @@ from logkernel.testing.kafka.apis import check_api
 from logkernel.testing.kafka.faults import Fault, Faults
 from logkernel.testing.kafka.matching import ANYTHING
 from logkernel.testing.server.answers import answer, failed, refused, told
-from logkernel.testing.server.body import Fields, parse
+from logkernel.testing.server.body import Fields, Query, parse
 from logkernel.testing.server.rows import (
-    REGEX,
     expected,
     fault_row,
-    pattern,
     plain,
     record_row,
     request_row,
@@ -79,8 +77,7 @@ class Control:
                 return failed(403, "Forbidden", "a web page sent this; call the control port from a test")
             name, values = _MAP.bind_to_environ(request.environ).match()
             call: Callable[..., Any] = getattr(self, name)
-            fields = request.args.to_dict() if request.method == "GET" else parse(request.get_data())
-            return answer(200, call(fields, **values))
+            return answer(200, call(_given(request), **values))
         except HTTPException as error:
             return refused(error, request)
         except Exception as error:
@@ -165,14 +162,7 @@ class Control:
 
     def create_topics(self, given: Any) -> Any:
         """The body: names, name → partitions, or name → settings with partitions among them."""
-        names = given if isinstance(given, list) else None
-        wanted = {name: {} for name in names} if names is not None and all(map(_is_text, names)) else given
-        if not isinstance(wanted, dict) or not all(map(_is_topic, wanted.values())):
-            raise ConfigError(
-                'topics are a list of names, or an object: {"orders": 3} or {"orders": {"partitions": 3,'
-                ' "retention.ms": 1000}}; write one of them'
-            )
-        self._kafka.create_topics(wanted)
+        self._kafka.create_topics(given)
         return self._kafka.topics
 
     def delete_topic(self, given: Any, topic: str) -> Any:
@@ -272,13 +262,14 @@ class Control:
         headers = fields.any("headers", None)
         if not (headers is None or isinstance(headers, dict)):
             raise ConfigError(f"headers are {headers!r}; write an object of names and what is expected")
+        headers = {name: expected(each) for name, each in (headers or {}).items()}
         wanted: dict[str, Any] = {name: expected(fields.any(name, ANYTHING)) for name in ("key", "value")}
         partition = fields.number("partition", 0, MOST_PARTITION, None)
         isolation = fields.choice("isolation", ISOLATIONS, ISOLATIONS[0])
         within = fields.amount("within_s", MOST_WITHIN_S, 0)
         fields.end()
         found = self._kafka.assert_produced(
-            topic, **wanted, headers=expected(headers), partition=partition, within=within, isolation=isolation
+            topic, **wanted, headers=headers, partition=partition, within=within, isolation=isolation
         )
         return record_row(found)
 
@@ -340,6 +331,8 @@ class Control:
         fields = Fields(given)
         jump = {unit: fields.amount(unit, MOST_DAYS * in_a_day, 0) for unit, in_a_day in UNITS.items()}
         fields.end()
+        if not given:
+            raise ConfigError('the jump has no length; write e.g. {"seconds": 5}, or days, hours, minutes, ms')
         self._kafka.clock.advance(**jump)
         return self.clock({})
 
@@ -361,9 +354,8 @@ class Control:
         for row in rows:
             counts = Fields({name: row.pop(name) for name in ("fitted", "struck") if name in row})
             met.append([counts.number(name, 0, MOST_FITTED, 0) for name in ("fitted", "struck")])
-            client_id = row.get("client_id")
-            if isinstance(client_id, dict) and client_id.keys() == {REGEX}:
-                row["client_id"] = pattern(client_id[REGEX])
+            if isinstance(row.get("client_id"), dict):
+                row["client_id"] = expected(row["client_id"])
         with self._life:
             numbers = []
             for fault, (fitted, struck) in zip(self._asked.load(rows), met, strict=True):
@@ -436,14 +428,13 @@ _MAP: Final = Map([Rule(path, methods=[method], endpoint=name) for method, path,
 """It takes 20 ms to make."""
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_topic(value: Any) -> bool:
-    """What may stand behind a topic's name."""
-    partitions = value.get("partitions", -1) if isinstance(value, dict) else value
-    return isinstance(partitions, int) and not isinstance(partitions, bool)
+def _given(request: Request) -> Any:
+    """What a call says. Raises `ConfigError` for a query that nobody would read."""
+    if request.method == "GET":
+        return Query(request.args.to_dict())
+    if request.args:
+        raise ConfigError(f"a {request.method} has no query (?{request.query_string.decode()}); send JSON in the body")
+    return parse(request.get_data())
 
 
 def _header(name: str, given: Any) -> Any:

@@ -8,25 +8,28 @@
 | anything else, where a record is written | its JSON, as bytes |
 
 Where a record is expected, `{"$regex": "…"}` is text in which the pattern is found, and `{"$containing": {…}}` an
-object with these fields and maybe more; both may stand within other objects and lists.
+object with these fields and maybe more; both may stand within other objects and lists. Other names with a `$` are
+refused, as they are likely misspelt: `{"$json": …}` is JSON in which nothing is looked for.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from logkernel.config.nearest import nearest
 from logkernel.errors import ConfigError
 from logkernel.testing.kafka.faults import Fault
 from logkernel.testing.kafka.matching import containing
 from logkernel.testing.kafka.records import KafkaRecord
 from logkernel.testing.kafka.requests import ClientRequest
 
-BASE64, REGEX, CONTAINING = "$base64", "$regex", "$containing"
+BASE64, REGEX, CONTAINING, JSON = "$base64", "$regex", "$containing", "$json"
 MAX_PATTERN: Final = 10_000
 """Characters."""
 
@@ -92,7 +95,10 @@ def fault_row(number: int, fault: Fault, *, active: bool) -> dict[str, Any]:
 def written(given: Any) -> Any:
     """A key, value or header that a record is to have, in the form that `KafkaView.produce` takes. Raises
     `ConfigError`."""
-    return _from_base64(given[BASE64]) if isinstance(given, dict) and given.keys() == {BASE64} else given
+    name = _sign(given, BASE64, JSON)
+    if name == BASE64:
+        return _from_base64(given[BASE64])
+    return given if name is None else json.dumps(_plain_json(given[JSON]), separators=(",", ":")).encode()
 
 
 def expected(given: Any) -> Any:
@@ -101,16 +107,39 @@ def expected(given: Any) -> Any:
         return [expected(each) for each in given]
     if not isinstance(given, dict):
         return given
-    if given.keys() == {BASE64}:
-        return _from_base64(given[BASE64])
-    if given.keys() == {REGEX}:
-        return pattern(given[REGEX])
-    if given.keys() == {CONTAINING}:
+    name = _sign(given, BASE64, REGEX, CONTAINING, JSON)
+    if name is None:
+        return {name: expected(each) for name, each in given.items()}
+    if name == CONTAINING:
         fields = given[CONTAINING]
         if not isinstance(fields, dict):
             raise ConfigError(f"{CONTAINING} is {fields!r}; write an object with the fields that must be there")
         return containing({name: expected(each) for name, each in fields.items()})
-    return {name: expected(each) for name, each in given.items()}
+    return {BASE64: _from_base64, REGEX: pattern, JSON: _plain_json}[name](given[name])
+
+
+def _sign(given: Any, *known: str) -> str | None:
+    """The name with a `$` of an object that is a sign; None for any other value. Raises `ConfigError` for one that
+    means nothing, or stands beside others."""
+    names = [name for name in given if name.startswith("$")] if isinstance(given, dict) else []
+    if not names:
+        return None
+    name: str = names[0]
+    if name not in known:
+        near = nearest(name, known)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}."
+        raise ConfigError(f'{name} means nothing here; {hint} For JSON with such a name write {{"{JSON}": …}}')
+    if len(given) > 1:
+        raise ConfigError(
+            f'{name} stands beside other names; write {{"{name}": …}} alone, or {{"{JSON}": …}} around all'
+        )
+    return name
+
+
+def _plain_json(given: Any) -> Any:
+    if not isinstance(given, (dict, list)):
+        raise ConfigError(f"{JSON} is {given!r}; write an object or a list, and any other value without it")
+    return given
 
 
 def pattern(given: Any) -> re.Pattern[str]:
