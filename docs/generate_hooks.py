@@ -30,6 +30,7 @@ PROVIDES = {
     "logkernel_produce_interceptor": "ProduceInterceptor",
     "logkernel_fetch_filter": "FetchFilter",
     "logkernel_quota": "Quota",
+    "logkernel_authorizer": "Authorizer",
     "logkernel_assignor": "Assignor",
     "logkernel_transport": "Transport",
     "logkernel_coordination": "Coordination",

@@ -17,6 +17,7 @@ from logkernel.testing.contracts import Kit, kits
 FOLDER = Path(__file__).with_name("plugins")
 PAGES = {
     "assignors": ("assignor", "acme-keep", "keep"),
+    "authorizers": ("authorizer", "acme-teams", "teams"),
     "cleanup-policies": ("cleanup policy", "acme-newest", "newest"),
     "codecs": ("codec", "acme-quick", "gzip"),
     "coordinations": ("coordination", "acme-lines", "lines"),

@@ -22,6 +22,7 @@ import pluggy
 from logkernel.config.definitions import Setting
 from logkernel.contracts import (
     Assignor,
+    Authorizer,
     CleanupPolicy,
     ClusterView,
     Codec,
@@ -47,6 +48,7 @@ from logkernel.contracts import (
 
 KINDS: Mapping[str, str] = {
     "assignor": "logkernel_assignor",
+    "authorizer": "logkernel_authorizer",
     "cleanup policy": "logkernel_cleanup",
     "codec": "logkernel_codec",
     "compaction strategy": "logkernel_compaction_strategy",
@@ -159,6 +161,14 @@ def logkernel_quota(name: str, settings: Mapping[str, Any]) -> Quota | None:
 
 
 @hookspec(firstresult=True)
+def logkernel_authorizer(name: str, settings: Settings) -> Authorizer | None:
+    """Return the authorizer called `name`, the broker's `authorizer.class.name`: a new object for each broker.
+
+    `settings` are the broker's. Not called where the setting is empty: then everybody may do everything. Kafka's class
+    names mean `standard`."""
+
+
+@hookspec(firstresult=True)
 def logkernel_assignor(name: str) -> Assignor | None:
     """Return the assignor called `name`, one of `group.consumer.assignors` (KIP-848)."""
 
@@ -204,9 +214,10 @@ def logkernel_decoder(topic: str) -> RecordDecoder | None:
 def logkernel_names() -> Iterable[tuple[str, str]]:
     """Return (kind, name) of everything this plugin provides, e.g. ("cleanup policy", "compact").
 
-    Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor, cleanup
-    policy, codec, compaction strategy, connector, coordination, decoder, election, fetch filter, interceptor, isr,
-    metrics reporter, partitioner, placement, produce interceptor, quota, service, shared coordination and transport.
+    Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor,
+    authorizer, cleanup policy, codec, compaction strategy, connector, coordination, decoder, election, fetch filter,
+    interceptor, isr, metrics reporter, partitioner, placement, produce interceptor, quota, service, shared
+    coordination and transport.
     An unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
     return ()
 

@@ -24,6 +24,7 @@ from logkernel.config.definitions import PluginDeclaration, Setting
 from logkernel.config.nearest import nearest
 from logkernel.contracts import (
     Assignor,
+    Authorizer,
     CleanupPolicy,
     ClusterView,
     Codec,
@@ -51,6 +52,7 @@ from logkernel.installed import EntryPoint, entry_points
 from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
 from logkernel.plugin_guards import (
     GuardedAssignor,
+    GuardedAuthorizer,
     GuardedCompactionStrategy,
     GuardedElection,
     GuardedFetchFilter,
@@ -391,6 +393,10 @@ class Kernel:
     def quota(self, name: str, settings: Mapping[str, Any]) -> GuardedQuota:
         found: Quota = self._provided("quota", Quota, name, settings=settings)
         return GuardedQuota(found, name, self.faults, partial(self.origin_of, found))
+
+    def authorizer(self, name: str, settings: Settings) -> GuardedAuthorizer:
+        found: Authorizer = self._provided("authorizer", Authorizer, name, settings=settings)
+        return GuardedAuthorizer(found, name, self.faults, partial(self.origin_of, found))
 
     def assignor(self, name: str) -> Assignor:
         found: Assignor = self._provided("assignor", Assignor, name)

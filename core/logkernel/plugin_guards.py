@@ -19,6 +19,7 @@ plugin may decide:
                       there is not one int64 for each record of the batch
     FetchFilter       the answer is neither True nor False
     Quota             the answer is no int, or is negative
+    Authorizer        there is not one bool for each resource
     Assignor          judged by the groups service, which knows the members
     Partitioner       judged by who asks, which knows the partitions
 
@@ -29,13 +30,14 @@ offset inside a segment drops the segments before it. Nothing of a refused plan 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
 
 from logkernel.contracts import (
     Assignor,
+    Authorizer,
     BatchView,
     Candidates,
     CleanupPolicy,
@@ -56,13 +58,14 @@ from logkernel.contracts import (
     Quota,
     ReadFacts,
     Refusal,
+    RequestContext,
     Rewrite,
     Usage,
     WriteFacts,
 )
 from logkernel.errors import LogkernelError, PluginError
 from logkernel.plugin_faults import BUDGET_MS, SLOW_MS, WINDOW_S, Origin, PluginFaults
-from logkernel.vocabulary import Record
+from logkernel.vocabulary import Acl, AclOperation, Record, ResourceType
 
 T = TypeVar("T")
 
@@ -336,6 +339,49 @@ class GuardedQuota(_Guard):
             return min(answer, MAX_THROTTLE_MS)
 
         return self._call(f"quota {self._name}", f"a request for {usage.topic} failed", decide)
+
+
+class GuardedAuthorizer(_Guard):
+    """`contracts.Authorizer`. What it fails at is refused."""
+
+    __slots__ = ("_authorizer", "_place")
+
+    def __init__(self, authorizer: Authorizer, name: str, faults: PluginFaults, origin: Callable[[], Origin]) -> None:
+        super().__init__(faults, origin)
+        self._authorizer = authorizer
+        self._place = f"authorizer {name}"
+
+    def acls_changed(self, added: Collection[Acl], removed: Collection[Acl]) -> None:
+        consequence = "every request is refused until it knows the ACLs"
+        self._call(self._place, consequence, lambda: self._authorizer.acls_changed(added, removed))
+
+    def authorize(
+        self, client: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[bool]:
+        def decide() -> Sequence[bool]:
+            answer: Any = self._authorizer.authorize(client, operation, resource_type, names)
+            if not isinstance(answer, list | tuple) or len(answer) != len(names):
+                raise self._refused(answer, f"return a list with a bool for each of the {len(names)} names")
+            for allowed in answer:
+                if allowed is not True and allowed is not False:
+                    raise self._refused(answer, "return True or False for each name")
+            return answer
+
+        return self._call(self._place, "the request is refused", decide)
+
+    def authorize_by_resource_type(
+        self, client: RequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        def decide() -> bool:
+            answer: Any = self._authorizer.authorize_by_resource_type(client, operation, resource_type)
+            if answer is not True and answer is not False:
+                raise self._refused(answer, "return True or False")
+            return bool(answer)
+
+        return self._call(self._place, "the request is refused", decide)
+
+    def _refused(self, answer: object, remedy: str) -> PluginError:
+        return PluginError(f"{self._origin()}: {self._place} answered {answer!r:.200}; {remedy}")
 
 
 class GuardedFetchFilter(_Guard):

@@ -6,6 +6,7 @@ byte positions in a segment file.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -42,6 +43,58 @@ GROUP_STATES: Final = (
 
 ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 """A client of a listener that does not ask who it is: PLAINTEXT, or SSL without a client's certificate."""
+
+
+class ResourceType(IntEnum):
+    """What an ACL is about, with the protocol's numbers."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class AclOperation(IntEnum):
+    """What an ACL allows or denies, with the protocol's numbers. Only ACLs have ALL: nobody asks for it."""
+
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The name of the one resource of type CLUSTER."""
+
+
+class Acl(NamedTuple):
+    """One binding of Kafka's; the numbers are the protocol's."""
+
+    resource_type: int
+    """A `ResourceType`."""
+    pattern_type: int
+    """3: `resource_name` is the resource's name, or `*` for all of the type; 4: it is a prefix of names."""
+    resource_name: str
+    principal: str
+    """`User:NAME`, or `User:*` for everybody."""
+    host: str
+    """The client's address, or `*`."""
+    operation: int
+    """An `AclOperation`."""
+    permission_type: int
+    """2: denied; 3: allowed."""
 
 
 class TopicPartition(NamedTuple):

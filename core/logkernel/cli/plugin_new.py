@@ -21,6 +21,7 @@ from logkernel.errors import ConfigError
 TEMPLATES: Final = Path(__file__).with_name("plugin_templates")
 USES: Final[Mapping[str, str]] = {
     "assignor": "Choose it on the broker by `group.consumer.assignors=$name,uniform`.",
+    "authorizer": "Choose it on the broker by `authorizer.class.name=$name`.",
     "cleanup policy": "Choose it for a topic by `cleanup.policy=$name`.",
     "codec": "Choose it as ever, by `compression.type=gzip`: it takes the place of the built-in codec.",
     "compaction strategy": "Choose it for a compacted topic by `compaction.strategy=$name`.",

@@ -67,6 +67,14 @@ ROWS: tuple[Setting, ...] = (
         own=True,
     ),
     _row(
+        "authorizer.class.name",
+        STRING,
+        "",
+        None,
+        "The plugin that says what clients may do: `standard`, which Kafka's StandardAuthorizer and AclAuthorizer mean,"
+        " too, or another by its name. Empty: everybody may do everything.",
+    ),
+    _row(
         "partitioner",
         STRING,
         "default",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from logkernel.contracts.assignor import Assignor as Assignor
     from logkernel.contracts.assignor import GroupFacts as GroupFacts
     from logkernel.contracts.assignor import Subscriber as Subscriber
+    from logkernel.contracts.authorizer import Authorizer as Authorizer
     from logkernel.contracts.cleanup import BatchRun as BatchRun
     from logkernel.contracts.cleanup import CleanupPolicy as CleanupPolicy
     from logkernel.contracts.cleanup import DropBefore as DropBefore
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Answer": "common",
     "Assignor": "assignor",
+    "Authorizer": "authorizer",
     "BatchRun": "cleanup",
     "BatchView": "compaction_strategy",
     "BrokerDoor": "transport",

@@ -1,4 +1,4 @@
-"""Access rules: created, described, deleted. They are stored, but nothing enforces them yet.
+"""Access rules: created, described, deleted. An authorizer enforces them (`broker/authorization`).
 
 Numbers are the protocol's: a resource is topic 2, group 3, cluster 4, transactional id 5, delegation token 6 or
 user 7; a pattern literal 3 or prefixed 4, and in filters also any 1 or match 2 (all that concerns one name);
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import Acl, ClusterImage
+from logkernel.controller.image import ClusterImage, acl_key
 from logkernel.errors import InvalidRequest, KafkaError
 from logkernel.requests.access import (
     AclCreation,
@@ -28,6 +28,7 @@ from logkernel.requests.access import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
+from logkernel.vocabulary import CLUSTER_NAME, Acl
 
 ANY = 1
 MATCH, LITERAL, PREFIXED = 2, 3, 4
@@ -35,7 +36,6 @@ CLUSTER = 4
 RESOURCES = range(2, 8)
 OPERATIONS = range(2, 16)
 PERMISSIONS = (2, 3)
-CLUSTER_NAME = "kafka-cluster"
 EVERY_NAME = "*"
 MAX_TEXT_CHARACTERS = 1_000
 """Maximum length of a name, principal or host. They are stored until someone deletes them."""
@@ -57,7 +57,7 @@ def create_acls(request: CreateAclsRequest, image: ClusterImage) -> ControllerRe
         else:
             if acl not in image.acls:
                 made[acl] = None
-    out.changes.extend(MetadataChange("acl", acl.key(), {}) for acl in made)
+    out.changes.extend(MetadataChange("acl", acl_key(acl), {}) for acl in made)
     return out
 
 
@@ -123,7 +123,7 @@ def delete_acls(request: DeleteAclsRequest, image: ClusterImage) -> ControllerRe
             continue
         gone.update(dict.fromkeys(found))
         row.matching_acls = [_deleted(acl) for acl in sorted(found)]
-    out.changes.extend(MetadataChange("acl", acl.key(), None) for acl in gone)
+    out.changes.extend(MetadataChange("acl", acl_key(acl), None) for acl in gone)
     return out
 
 

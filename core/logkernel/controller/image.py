@@ -15,7 +15,7 @@
 | asked_leader | "topic:index" | an administrator asks that the first replica leads; not folded |
 | gone | topic id | {"topic": name, "replicas": [[node, …], …]}: a deleted topic; brokers may still have its folders |
 | incarnation | node id | {"epoch": int}: the broker epoch in which elections last counted with that broker |
-| acl | the binding as a JSON list, see `acls.Acl` | {} |
+| acl | the binding as a JSON list, see `vocabulary.Acl` | {} |
 | scram | "MECHANISM:USER" | {"iterations": int, "salt", "stored_key", "server_key": base64} |
 | quota | the entity as a JSON list of [type, name or null], sorted | {key: number} |
 
@@ -35,6 +35,7 @@ from uuid import UUID
 from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
 from logkernel.errors import UnknownTopicOrPartition, no_partition
+from logkernel.vocabulary import Acl
 
 NO_LEADER = -1
 WATCHED: Final = frozenset({"config", "acl", "scram", "quota", "feature", "features_epoch", "cluster", "gone"})
@@ -87,19 +88,14 @@ class BrokerRegistration:
     rack: str | None = None
 
 
-class Acl(NamedTuple):
-    """One binding; the numbers are the protocol's."""
+class Acls(dict[Acl, None]):
+    """The cluster's ACLs, and how often they changed."""
 
-    resource_type: int
-    pattern_type: int
-    resource_name: str
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
+    changes = 0
 
-    def key(self) -> str:
-        return _json(self)
+
+def acl_key(acl: Acl) -> str:
+    return _json(acl)
 
 
 class Scram(NamedTuple):
@@ -160,7 +156,7 @@ class ClusterImage:
     unknown."""
     incarnations: dict[int, int] = field(factory=dict)
     """Node id → the last incarnation (broker epoch) that elections counted as alive; a larger one is a new start."""
-    acls: dict[Acl, None] = field(factory=dict)
+    acls: Acls = field(factory=Acls)
     scram: dict[tuple[str, int], Scram] = field(factory=dict)
     """(user, mechanism) → credential."""
     quotas: dict[Entity, dict[str, float]] = field(factory=dict)
@@ -250,7 +246,7 @@ class ClusterImage:
         for node_id, epoch in self.incarnations.items():
             yield incarnation_change(node_id, epoch)
         for acl in self.acls:
-            yield MetadataChange("acl", acl.key(), {})
+            yield MetadataChange("acl", acl_key(acl), {})
         for (user, mechanism), credential in self.scram.items():
             yield scram_change(user, mechanism, credential)
         for entity, values in self.quotas.items():
@@ -367,6 +363,7 @@ def _fold_incarnation(image: ClusterImage, key: str, value: Value) -> None:
 
 def _fold_acl(image: ClusterImage, key: str, value: Value) -> None:
     acl = Acl(*json.loads(key))
+    image.acls.changes += 1
     if value is None:
         image.acls.pop(acl, None)
     else:

@@ -50,6 +50,8 @@ OLDER = {
     "zookeeper.ssl.truststore.type": ["STRING", None],
 }
 """Of Kafka 3.9 with ZooKeeper, or gone in Kafka 4: what a controller without a quorum needs."""
+AUTHORIZER = {"super.users": ["LIST OF PRINCIPALS", ""], "allow.everyone.if.no.acl.found": ["BOOLEAN", "false"]}
+"""Kafka's authorizers read them themselves: its table has them not."""
 OTHER_DEFAULT = {
     "node.id",  # Kafka has none
     "listeners",  # this machine alone, not every interface
@@ -68,7 +70,7 @@ def test_a_broker_setting_is_kafkas(name: str) -> None:
     if name in DYNAMIC_ONLY:
         assert name in KAFKA["dynamic"]
         return
-    kind, default = OLDER.get(name) or KAFKA["broker"][name]
+    kind, default = OLDER.get(name) or AUTHORIZER.get(name) or KAFKA["broker"][name]
     assert type_name(setting.type) == kind.lower()
     if name not in OTHER_DEFAULT:
         assert setting.default == (default or None if setting.default is None else default)

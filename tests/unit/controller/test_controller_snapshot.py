@@ -8,13 +8,14 @@ import pytest
 
 from logkernel.contracts import MetadataChange
 from logkernel.controller.compaction import due
-from logkernel.controller.image import Acl, ClusterImage, Scram, quota_key, scram_change
+from logkernel.controller.image import ClusterImage, Scram, acl_key, quota_key, scram_change
+from logkernel.vocabulary import Acl
 
 ACL = Acl(2, 3, 'odd "name": ä', "User:x:y", "*", 3, 3)
 SCRAM = Scram(4096, "c2FsdA==", "a2V5", "a2V5Mg==")
 ENTITY = (("client-id", None), ("user", 'a"b'))
 CHANGES = [
-    MetadataChange("acl", ACL.key(), {}),
+    MetadataChange("acl", acl_key(ACL), {}),
     scram_change("ann:with:colons", 2, SCRAM),
     MetadataChange("quota", quota_key(ENTITY), {"producer_byte_rate": 1.5}),
     MetadataChange("config", "group:g", {"share.isolation.level": "read_committed"}),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from logkernel.testing.contracts.assignor import AssignorContract as AssignorContract
+    from logkernel.testing.contracts.authorizer import AuthorizerContract as AuthorizerContract
     from logkernel.testing.contracts.cleanup import CleanupContract as CleanupContract
     from logkernel.testing.contracts.codec import CodecContract as CodecContract
     from logkernel.testing.contracts.compaction_strategy import CompactionStrategyContract as CompactionStrategyContract
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AssignorContract": "assignor",
+    "AuthorizerContract": "authorizer",
     "CleanupContract": "cleanup",
     "CodecContract": "codec",
     "CompactionStrategyContract": "compaction_strategy",
@@ -60,6 +62,7 @@ _HOMES = {
 }
 __all__ = [
     "AssignorContract",
+    "AuthorizerContract",
     "CleanupContract",
     "CodecContract",
     "CompactionStrategyContract",
