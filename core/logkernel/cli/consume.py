@@ -13,7 +13,7 @@ from logkernel.cli import formats
 from logkernel.cli.connection import ConnectionOptions, connected, pairs, time_ms
 from logkernel.cli.output import put_json
 from logkernel.cli.parameters import IntRange
-from logkernel.errors import ConfigError, no_partition
+from logkernel.errors import ConfigError, KafkaError, NetworkException, no_partition
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -60,7 +60,10 @@ STORED: Final = "stored"
 )
 @connected
 def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool, **how: Any) -> int:
-    """Print the records of TOPICS, and wait for more until --count, --exit or Ctrl-C."""
+    """Print the records of TOPICS, and wait for more until --count, --exit or Ctrl-C.
+
+    Exit code 1 if a partition could not be read for --timeout.
+    """
     put = _put_json if as_json else _put(formats.renderer(how["form"]))
     given: dict[str, Any] = {
         "isolation.level": how["isolation"],
@@ -77,17 +80,18 @@ def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: boo
         given.setdefault("auto.offset.reset", _reset(where))
     settings = {name.replace(".", "_"): value for name, value in given.items()}
     with connection.log() as log, log.consumer(group=group, **settings) as consumer:
+        patience = _Patience(consumer, connection.timeout_s)
         with log.admin(default_api_timeout_ms=int(connection.timeout_s * 1000)) as admin:
             admin.describe_topics(topics)  # a consumer would wait for a topic that is not there
         try:
             if group is not None:
                 consumer.subscribe(topics)
-                _copy_group(consumer, put, how["count"], how["ends"])
+                _copy_group(consumer, put, how["count"], how["ends"], patience)
             else:
                 wanted = _assigned(consumer, topics, how["indexes"])
                 ends = consumer.end_offsets(wanted)
                 _begin(consumer, wanted, ends, where or "beginning")
-                _copy(consumer, put, how["count"], ends if how["ends"] else None)
+                _copy(consumer, put, how["count"], ends if how["ends"] else None, patience)
         except KeyboardInterrupt:
             pass
         finally:
@@ -136,7 +140,29 @@ def _begin(consumer: Consumer, wanted: list[TopicPartition], ends: dict[TopicPar
         consumer.seek(name, offset)
 
 
-def _copy(consumer: Consumer, put: Any, count: int | None, ends: dict[TopicPartition, int] | None) -> None:
+class _Patience:
+    """Ends the command when a partition cannot be read for too long: the consumer itself tries for ever."""
+
+    def __init__(self, consumer: Consumer, timeout_s: float) -> None:
+        self._consumer = consumer
+        self._timeout_s = timeout_s
+        self._since_s: dict[TopicPartition, float] = {}
+
+    def check(self) -> None:
+        """Raise the error of a partition that has failed for the whole time."""
+        now_s, failing = time.monotonic(), self._consumer.failing
+        self._since_s = {name: self._since_s.get(name, now_s) for name in failing}
+        for name, since_s in self._since_s.items():
+            if now_s - since_s >= self._timeout_s:
+                error = failing[name]
+                kind = type(error) if isinstance(error, KafkaError) else NetworkException
+                told = str(error).removeprefix(f"{name}: ")
+                raise kind(f"{name} could not be read for {self._timeout_s:g} s (--timeout): {told}") from error
+
+
+def _copy(
+    consumer: Consumer, put: Any, count: int | None, ends: dict[TopicPartition, int] | None, patience: _Patience
+) -> None:
     left = count
     while left is None or left > 0:
         if ends is not None:
@@ -151,15 +177,17 @@ def _copy(consumer: Consumer, put: Any, count: int | None, ends: dict[TopicParti
             put(row)
             left = None if left is None else left - 1
         sys.stdout.flush()
+        patience.check()
 
 
-def _copy_group(consumer: Consumer, put: Any, count: int | None, ends: bool) -> None:
+def _copy_group(consumer: Consumer, put: Any, count: int | None, ends: bool, patience: _Patience) -> None:
     left, quiet_s = count, None
     while left is None or left > 0:
         rows = consumer.poll(POLL_S, left)
         for row in rows:
             put(row)
         sys.stdout.flush()
+        patience.check()
         left = None if left is None else left - len(rows)
         if not ends or rows:
             quiet_s = None

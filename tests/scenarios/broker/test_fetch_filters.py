@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import logkernel
 from logkernel.broker.build import build
+from logkernel.cli import consume, main
 from logkernel.contracts import FetchFilter, ReadFacts, RequestContext
 from logkernel.embed import EmbeddedLog
 from logkernel.errors import InvalidConfig, UnknownServerError
@@ -63,7 +66,9 @@ def script() -> Scripted:
 
 @pytest.fixture
 def log(script: Scripted) -> Iterator[EmbeddedLog]:
-    with EmbeddedLog(build(None, (), in_memory=True, kernel=Kernel(plugins=[script]))) as found:
+    with EmbeddedLog(
+        build(None, ["group.initial.rebalance.delay.ms=0"], in_memory=True, kernel=Kernel(plugins=[script]))
+    ) as found:
         found.create_topic(TOPIC, config={"fetch.filters": "a"})
         found.create_topic("plain")
         yield found
@@ -187,6 +192,56 @@ def test_a_plugin_that_fails_fails_its_partition_alone(
     assert said in fault.error
     script.decide = even
     assert len(records(log, fetch(log))) == 1, "it may recover"
+
+
+def refuses(record: Record, read: ReadFacts) -> bool:
+    raise ValueError("no table of tenants")
+
+
+@pytest.mark.parametrize("over", ["tcp", "kernel"])
+def test_a_consumer_says_which_partition_it_cannot_read_and_goes_on_when_it_can(
+    log: EmbeddedLog,
+    script: Scripted,
+    caplog: pytest.LogCaptureFixture,
+    eventually: Callable[..., None],
+    over: str,
+) -> None:
+    """It tried again without a word."""
+    script.decide = refuses
+    append(log, 1)
+    opened = log if over == "kernel" else logkernel.connect(log.listen())
+    with opened.consumer(TOPIC, auto_offset_reset="earliest") as consumer:
+        eventually(lambda: consumer.poll(0.05) == [] and bool(consumer.failing))
+        assert {name: type(error) for name, error in consumer.failing.items()} == {(TOPIC, 0): UnknownServerError}
+        (told,) = [row for row in caplog.records if row.name == "logkernel.client" and row.levelname == "WARNING"]
+        assert "t-0 cannot be read at offset 0, and is tried again: UnknownServerError (code -1)" in told.getMessage()
+        script.decide = even
+        assert [record.offset for record in consumer.poll(30)] == [0]
+        assert consumer.failing == {}
+    if over == "tcp":
+        opened.close()
+
+
+@pytest.mark.parametrize("group", [(), ("-g", "g")])
+def test_the_command_line_ends_at_its_timeout_and_names_the_error(
+    log: EmbeddedLog,
+    script: Scripted,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    group: tuple[str, ...],
+) -> None:
+    """`logkernel consume` waited for ever, with `--timeout` or without."""
+    clock = count(0, 10)
+    monkeypatch.setattr(consume, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    script.decide = refuses
+    append(log, 1)
+    assert main(["consume", TOPIC, "-b", log.listen(), *group]) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.splitlines()[-1] == (
+        "logkernel: UnknownServerError: t-0 could not be read for 30 s (--timeout): the broker failed in a way the"
+        " protocol has no code for; look into the broker's log"
+    )
 
 
 def test_nobody_gets_records_while_the_plugin_is_missing(tmp_path: Any, script: Scripted, caplog: Any) -> None:

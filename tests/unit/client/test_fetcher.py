@@ -22,6 +22,7 @@ from logkernel.errors import (
     NetworkException,
     NotLeaderOrFollower,
     OffsetOutOfRange,
+    RequestTimedOut,
     TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnknownServerError,
@@ -290,6 +291,30 @@ def test_a_partition_that_is_refused(play: Callable[..., Any], error: Any, reset
     elif state == FAILED:
         with pytest.raises(error):
             bench.fetcher.take(10)
+
+
+@pytest.mark.parametrize("how", ["partition", "request", "connection", "reset"])
+def test_what_fails_and_is_tried_again_is_failing_until_it_is_read(play: Callable[..., Any], how: str) -> None:
+    bench = Bench(play, 3)
+    if how == "reset":
+        bench.part().reset()
+    bench.step()
+    if how == "partition":
+        bench.answer(PartitionData(0, UnknownServerError.code))
+    elif how == "request":
+        bench.answer(code=UnknownServerError.code)
+    elif how == "connection":
+        bench.reply(None, NetworkException("gone"))
+    else:
+        bench.step(61_000).core.network.sent.clear()
+    kinds = {"connection": NetworkException, "reset": RequestTimedOut}
+    found = bench.part().failing
+    assert found is not None
+    assert type(found.error) is kinds.get(how, UnknownServerError)
+    assert found.since_ms == bench.now_ms
+    bench.part().place(3)
+    bench.step(60_000).answer(PartitionData(0, records=batch(3)))
+    assert bench.part().failing is None
 
 
 def test_a_leader_that_is_named_in_passing_is_believed(play: Callable[..., Any]) -> None:

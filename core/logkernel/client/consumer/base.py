@@ -15,6 +15,7 @@ from typing import Any
 
 from logkernel.client.base import BaseClient
 from logkernel.client.consumer.consumer_machine import ConsumerMachine
+from logkernel.client.consumer.failing import errors_of
 from logkernel.client.consumer.offset_calls import OffsetCalls
 from logkernel.client.consumer.poller import Poller
 from logkernel.client.consumer.reading import Reading
@@ -125,6 +126,13 @@ class ConsumerBase(BaseClient):
         """Partition → number of records that are not read yet; None before its first fetch."""
         with self._lock:
             return self._machine.lags()
+
+    @property
+    def failing(self) -> dict[TopicPartition, Exception]:
+        """The partitions that cannot be read now, with their last errors. They are tried again, and the log says so
+        (`logkernel.client`); paused partitions are left out."""
+        with self._lock:
+            return errors_of(self._machine.parts.values())
 
     def group_metadata(self) -> GroupMetadata:
         """Return this member's identity for `send_offsets_to_transaction`. Raises `LogkernelError` without a group."""

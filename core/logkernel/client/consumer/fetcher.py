@@ -11,7 +11,7 @@ fetch.max.bytes but for first batches that are larger; of a broker that is near,
     OFFSET_OUT_OF_RANGE, from a closer replica       the leader is asked
     the same from the leader                         RESETTING; FAILED where auto.offset.reset is none
     leadership errors                                metadata is asked for; a leader named in passing is believed
-    other retriable ones                             asked again after a wait
+    other retriable ones, UNKNOWN_SERVER_ERROR       asked again after a wait; told if it lasts (`failing`)
     any other                                        FAILED: the next poll raises it
 """
 
@@ -30,6 +30,7 @@ from logkernel.client.cluster.leader_queries import (
     LeaderOffsetQuery,
     LeaderQuery,
 )
+from logkernel.client.consumer import failing
 from logkernel.client.consumer.fetch_session import SESSION_ERRORS, FetchSessionHandler, Wanted
 from logkernel.client.consumer.positions import (
     FETCHING,
@@ -198,6 +199,7 @@ class Fetcher:
                 part.state = FETCHING  # a broker of old that cannot tell
             elif error is not None and isinstance(error, KafkaError) and error.retriable:
                 part.retry_ms = now_ms + self._backoff.delay_ms(0)
+                failing.failed(part, error, now_ms)
             elif error is not None:
                 part.fail(error)
             elif part.state == VALIDATING:
@@ -333,6 +335,7 @@ class Fetcher:
                 for part, _ in fetched.sent.values():
                     part.retry_ms = now_ms + self._backoff.delay_ms(0)
                     part.closer = -1
+                    failing.failed(part, error or error_for(code, about=part.name), now_ms)
             return
         session.answered(fetched.full, response.session_id)
         before = self.bytes_total
@@ -357,6 +360,8 @@ class Fetcher:
         if row.error_code:
             self._refused(part, node, row.error_code, now_ms)
             return
+        if part.failing is not None:
+            failing.passed(part, now_ms)
         part.high_watermark, part.last_stable, part.log_start = (
             row.high_watermark,
             row.last_stable_offset,
@@ -394,6 +399,7 @@ class Fetcher:
             part.closer = -1
             part.retry_ms = now_ms + self._backoff.delay_ms(0)
             self.core.metadata.request_update()
+            failing.failed(part, error, now_ms)
         else:
             part.fail(error)
 

@@ -189,6 +189,18 @@ class Chunk:
 
 
 @define(eq=False)
+class Failing:
+    """What was asked for a partition fails, and is tried again."""
+
+    error: Exception
+    """The last one."""
+    since_ms: int
+    due_ms: int = 0
+    """When the log says so next."""
+    told: bool = False
+
+
+@define(eq=False)
 class Part:
     """One assigned partition."""
 
@@ -217,6 +229,8 @@ class Part:
     """The replica that a leader named as closer to client.rack, until `closer_ms`."""
     closer_ms: int = 0
     error: Exception | None = None
+    failing: Failing | None = None
+    """None while it is read."""
 
     def place(self, offset: int, epoch: int = -1) -> None:
         """Go on from here."""
