@@ -77,7 +77,7 @@ class LogkernelContainer:
         self._registry: SchemaRegistry | None = None
         for name in options:
             if name not in OPTIONS:
-                raise ConfigError(f"{name}={options[name]!r} is no option; there are {', '.join(OPTIONS)}")
+                raise ConfigError(f"{name}={options[name]!r} is no option; there are {', '.join(sorted(OPTIONS))}")
         self.with_envs(**(env or {}))
 
     def __getattr__(self, name: str) -> Any:

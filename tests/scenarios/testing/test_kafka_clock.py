@@ -11,6 +11,8 @@ import pytest
 
 from logkernel.errors import UnknownTopicOrPartition
 from logkernel.testing import Kafka
+from logkernel.testing.child.clock import ClockOverControl
+from logkernel.testing.child.control import ControlClient
 from logkernel.testing.kafka.clock import LentClock
 
 
@@ -158,12 +160,16 @@ def test_time_goes_on_while_the_broker_is_away(kafka: Kafka) -> None:
         ((), {"days": -1}, ValueError, r"cannot advance\(days=-1\): time goes forward only; write"),
         ((), {"hours": "1"}, TypeError, r"advance\(hours='1'\): str is no number; write"),
         ((), {"ms": True}, TypeError, "bool is no number"),
+        ((), {"day": 8}, TypeError, r"advance\(day=…\): there is no unit 'day'; did you mean 'days'\?"),
+        ((), {"fortnights": 8}, TypeError, r"there is no unit 'fortnights'; write e.g. advance\(seconds=5\)"),
+        ((), {}, TypeError, r"advance\(\) has no length; write e.g. advance\(seconds=5\)"),
         ((), {"days": float("nan")}, ValueError, "no clock goes that far"),
         ((), {"days": 1e30}, ValueError, "no clock goes that far"),
     ],
 )
 def test_a_jump_that_is_none_is_refused(given: Any, named: Any, kind: type[Exception], said: str) -> None:
-    clock = LentClock(lambda: None)
-    with pytest.raises(kind, match=said):
-        clock.advance(*given, **named)
-    assert clock.ahead_ms == 0
+    for clock in (LentClock(lambda: None), ClockOverControl(ControlClient(), 0)):
+        with pytest.raises(kind, match=said):
+            clock.advance(*given, **named)
+        assert clock.ahead_ms == 0
+        clock.advance(seconds=0)

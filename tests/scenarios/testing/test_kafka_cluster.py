@@ -141,6 +141,22 @@ def test_settings_plugins_and_a_release_are_those_of_every_broker() -> None:
         KafkaCluster(1, settings={"num.partitions": "x"})
 
 
+def test_replicas_and_leaders_are_waited_for_as_all_else(cluster: KafkaCluster) -> None:
+    """They took `timeout_ms`, and did not say how things stood."""
+    leader = cluster.leader("orders")
+    assert leader is not None
+    with pytest.raises(AssertionError, match=rf"^after 0 s: orders-0 has no leader other than {leader}$"):
+        cluster.wait_for_leader("orders", other_than=leader, within=0)
+    cluster.kill(leader)
+    assert cluster.wait_for_leader("orders", other_than=leader) != leader
+    cluster.wait_for_isr("orders", 0, 2, within=10)
+    with pytest.raises(AssertionError, match=r"^after 0\.05 s: orders-0 has 2 replicas in sync \(\d, \d\), not 3$"):
+        cluster.wait_for_isr("orders", 0, 3, within=0.05)
+    for wait in (lambda: cluster.wait_for_isr("order", 0, 3, within=0), lambda: cluster.wait_for_leader("x", within=0)):
+        with pytest.raises(AssertionError, match=r"there is no topic '(order|x)'; "):
+            wait()
+
+
 # ---------------------------------------------------------------- faults of requests
 
 
@@ -262,6 +278,7 @@ def test_a_single_broker_refuses_the_faults_of_a_cluster(cluster: KafkaCluster) 
         cluster.faults.move_leader(9)
     with pytest.raises(ConfigError, match="kill: 2 asks for nothing; write kill: true"):
         cluster.faults.load([{"kill": 2}])
+    assert str(cluster.faults.move_leader(2, topic="t")) == "move_leader 2 topic=t times=1: struck 0 of 0"
 
 
 def test_a_full_disk_of_one_broker_is_borne(cluster: KafkaCluster) -> None:

@@ -141,6 +141,18 @@ def test_what_another_kind_of_broker_saved_is_refused(tmp_path: Path) -> None:
                 one.restore(two.save())
 
 
+def test_what_is_no_snapshot_is_refused() -> None:
+    """It was an AttributeError."""
+    given: Any = "x"
+    with Kafka(sockets=False) as kafka, KafkaCluster(1) as cluster:
+        with pytest.raises(ConfigError, match=r"^a str was not saved by a Kafka; pass what its own save\(\) returned"):
+            kafka.restore(given)
+        given = kafka.save()
+        with pytest.raises(ConfigError, match=r"^a KafkaSnapshot was not saved by a KafkaCluster; "):
+            cluster.restore(given)
+        assert (kafka.running, cluster.brokers) == (True, {1: "running"})
+
+
 def test_a_cluster_goes_on_where_it_was_saved() -> None:
     with KafkaCluster(topics={"orders": 2}) as kafka:
         for partition in (0, 1):

@@ -65,7 +65,17 @@ def test_a_fault_skips_and_ends(faults: Faults) -> None:
     assert struck(faults, 9) == [2, 3, 4]
     assert (fault.struck, fault.fitted) == (3, 5)
     assert "NotLeaderOrFollower" in repr(fault.error)
-    assert str(fault).endswith("api=Produce: struck 3 of 5")
+    assert str(fault) == "error NOT_LEADER_OR_FOLLOWER api=Produce times=3 skip=2: struck 3 of 5"
+
+
+def test_a_fault_says_what_it_does_and_when(faults: Faults) -> None:
+    """It said no error, times or skip."""
+    assert str(faults.delay(500, topic="orders", partition=0)) == "delay 500 topic=orders partition=0: struck 0 of 0"
+    assert (
+        str(faults.cut_answer(0.25, probability=0.5, times=0))
+        == "cut_answer 0.25 times=0 probability=0.5: struck 0 of 0"
+    )
+    assert str(faults.close()) == "close: struck 0 of 0"
 
 
 def test_a_seed_decides_the_same_again() -> None:
@@ -104,8 +114,13 @@ def test_mistakes_are_told_with_their_remedy(faults: Faults) -> None:
         faults.close(api="Prodcue")
     with pytest.raises(ConfigError, match="did you mean NOT_LEADER_OR_FOLLOWER"):
         faults.error("NOT_LEADER_OR_FOLOWER")
-    with pytest.raises(ConfigError, match="there is no condition 'tpoic'"):
+    with pytest.raises(ConfigError, match="there is no condition 'tpoic'; did you mean 'topic'"):
         faults.close(tpoic="orders")
+    with pytest.raises(ConfigError, match="there is no condition 'tims'; did you mean 'times'"):
+        faults.close(tims=2)
+    known = "api, broker, client_id, partition, probability, skip, times, topic"
+    with pytest.raises(ConfigError, match=f"there is no condition 'x'; there are {known}$"):
+        faults.close(x=2)
     with pytest.raises(ConfigError, match="probability=2"):
         faults.close(probability=2)
     with pytest.raises(ConfigError, match="part=1"):
@@ -144,10 +159,11 @@ def test_a_file_asks_for_faults(faults: Faults, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("- api: Produce", "fault 1: .* must have one of error, delay"),
+        ("- api: Produce", "fault 1: {'api': 'Produce'} does not say what goes wrong; say one of error, delay, stall"),
+        ("- eror: NETWORK_EXCEPTION", "fault 1: .* does not say what goes wrong; did you mean error by eror"),
         ("- close: true\n- error: NOT_LEADER_OR_FOLOWER", "fault 2: .*did you mean NOT_LEADER_OR_FOLLOWER"),
-        ("- {close: true, stall: true}", "must have one of"),
-        ("- close", "must have one of"),
+        ("- {close: true, stall: true}", "fault 1: it has stall and close, which are a fault each; write 2 faults"),
+        ("- close", "fault 1: 'close' is no mapping; write e.g. error: NAME, or close: true"),
         ("- delay: soon", "fault 1: a delay of 'soon' ms"),
         ("- stall: true\n- delay: true", "fault 2: a delay of True ms is none; pass a whole number"),
         ("- error: 5", "fault 1: there is no error 5; use Kafka's names"),

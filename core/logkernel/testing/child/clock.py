@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Never
 
 from logkernel.testing.child.control import ControlClient
 from logkernel.testing.kafka.clock import jump_ms
@@ -19,10 +20,17 @@ class ClockOverControl:
         return time.time_ns() // 1_000_000 + self.ahead_ms
 
     def advance(
-        self, *unnamed: object, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
+        self,
+        *unnamed: object,
+        days: float | None = None,
+        hours: float | None = None,
+        minutes: float | None = None,
+        seconds: float | None = None,
+        ms: float | None = None,
+        **unknown: Never,
     ) -> None:
         """See `BrokerClock.advance`."""
-        jump = jump_ms(unnamed, days=days, hours=hours, minutes=minutes, seconds=seconds, ms=ms)
+        jump = jump_ms(unnamed, unknown, days=days, hours=hours, minutes=minutes, seconds=seconds, ms=ms)
         if self._control.reaches:
             self._control.call("POST", "clock", "advance", body={"ms": jump})
         self.ahead_ms += jump

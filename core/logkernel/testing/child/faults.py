@@ -7,11 +7,10 @@ from collections.abc import Collection
 from typing import Any, Final, Self
 
 from logkernel.testing.child.control import ControlClient
-from logkernel.testing.kafka.faults import CUT_ANSWER, DELAY, ERROR, ERRORS, FaultCalls
+from logkernel.testing.kafka.faults import COUNTS, CUT_ANSWER, DELAY, ERROR, NAMES, FaultCalls
 from logkernel.testing.server.rows import REGEX
 
 FLAGS: Final = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x", re.ASCII: "a"}
-NAMES: Final = {kind: name for name, kind in ERRORS.items()}
 MOST_FITTED: Final = 1_000_000
 """The most that a new broker is told."""
 ARGUMENTS: Final = {DELAY: "wait_ms", CUT_ANSWER: "part"}
@@ -126,7 +125,7 @@ def _row(fields: dict[str, Any]) -> dict[str, Any]:
     kind, conditions = fields["kind"], fields["conditions"]
     argument = NAMES[type(fields["error"])] if kind == ERROR else fields.get(ARGUMENTS.get(kind, ""), True)
     row: dict[str, Any] = {kind: argument}
-    row |= {name: fields[name] for name in ("times", "skip", "probability") if name in fields}
+    row |= {name: fields[name] for name in COUNTS if name in fields}
     client_id = conditions.client_id
     if isinstance(client_id, re.Pattern):
         flags = "".join(letter for flag, letter in FLAGS.items() if client_id.flags & flag)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from logkernel.attrs_lite import frozen
 from logkernel.contracts import MetadataChange
-from logkernel.errors import GroupIdNotFound
+from logkernel.errors import ConfigError, GroupIdNotFound
 from logkernel.storage.memory_disk import DiskSnapshot
 from logkernel.testing.kafka.faults import AskedFault, FaultCalls
 from logkernel.testing.kafka.folder import FolderSnapshot
@@ -40,7 +40,13 @@ class BrokerClock(Protocol):
         ...
 
     def advance(
-        self, *unnamed: object, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
+        self,
+        *unnamed: object,
+        days: float | None = None,
+        hours: float | None = None,
+        minutes: float | None = None,
+        seconds: float | None = None,
+        ms: float | None = None,
     ) -> None:
         """Let the broker's time jump forward; returns when everything that fell due is done.
 
@@ -53,6 +59,11 @@ class BrokerClock(Protocol):
 
 
 OTHER_KIND = "this was saved by a broker of another kind; save() and restore() the same Kafka"
+
+
+def no_snapshot(given: object, of: str) -> ConfigError:
+    """What is raised for something that no `save` of `of` returned."""
+    return ConfigError(f"a {type(given).__name__} was not saved by a {of}; pass what its own save() returned")
 
 
 class LogInside(Protocol):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Never
 
 from logkernel.broker.timers import Clock
+from logkernel.config.nearest import nearest
 
 MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000, "ms": 1}
 FARTHEST_MS: Final = 10_000 * 366 * MS["days"]
@@ -37,7 +38,14 @@ class LentClock(Clock):
         self._ahead_ms = ahead_ms
 
     def advance(
-        self, *unnamed: object, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
+        self,
+        *unnamed: object,
+        days: float | None = None,
+        hours: float | None = None,
+        minutes: float | None = None,
+        seconds: float | None = None,
+        ms: float | None = None,
+        **unknown: Never,
     ) -> None:
         """Let the broker's time jump forward; returns when everything that fell due is done.
 
@@ -45,16 +53,22 @@ class LentClock(Clock):
         as after a long pause. Raises `TypeError` for what is no number or has no unit, and `ValueError` for a jump back
         or one of more than ten thousand years.
         """
-        jump = jump_ms(unnamed, days=days, hours=hours, minutes=minutes, seconds=seconds, ms=ms)
+        jump = jump_ms(unnamed, unknown, days=days, hours=hours, minutes=minutes, seconds=seconds, ms=ms)
         self._wait()
         self._ahead_ms += jump
         self._moved()
 
 
-def jump_ms(unnamed: Sequence[object], **given: object) -> int:
-    """The sum of numbers of units. Raises as `LentClock.advance`."""
+def jump_ms(unnamed: Sequence[object], unknown: Iterable[str], **given: object) -> int:
+    """The sum of numbers of units; None where one is not given. Raises as `LentClock.advance`."""
     if unnamed:
         raise TypeError(f"advance({', '.join(map(repr, unnamed))}) has no unit; {WRITE}")
+    for name in unknown:
+        near = nearest(name, MS)
+        raise TypeError(f"advance({name}=…): there is no unit {name!r}; {f'did you mean {near!r}?' if near else WRITE}")
+    given = {unit: number for unit, number in given.items() if number is not None}
+    if not given:
+        raise TypeError(f"advance() has no length; {WRITE}")
     jump: float = 0
     for unit, number in given.items():
         if not isinstance(number, (int, float)) or isinstance(number, bool):

@@ -21,8 +21,9 @@ from logkernel.attrs_lite import frozen
 from logkernel.cluster.cluster import Cluster
 from logkernel.cluster.managed_broker import Environment
 from logkernel.cluster.snapshot import ClusterSnapshot
-from logkernel.errors import ConfigError, LogkernelError
+from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.testing.kafka.apis import APIS
+from logkernel.testing.kafka.broker import no_snapshot
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.cluster_log import ClusterLog
 from logkernel.testing.kafka.disk import TestDisk
@@ -30,7 +31,7 @@ from logkernel.testing.kafka.faults import MOVE_LEADER, RESTART, Fault, Faults
 from logkernel.testing.kafka.here import settings_of
 from logkernel.testing.kafka.requests import KeptRequests, RequestLog
 from logkernel.testing.kafka.settling import settle
-from logkernel.testing.kafka.view import KafkaView, Topics
+from logkernel.testing.kafka.view import WITHIN_S, KafkaView, Topics
 from logkernel.testing.kafka.waiting import wait_for
 from logkernel.testing.kafka.watch import BrokerWatch
 from logkernel.testing.kafka.watched import WatchPlugin
@@ -224,6 +225,8 @@ class KafkaCluster(KafkaView):
     def restore(self, snapshot: KafkaClusterSnapshot) -> None:
         """Have all that was saved, and nothing that came later. Connections break, and `requests` begin anew. Raises as
         `Cluster.restore`."""
+        if not isinstance(snapshot, KafkaClusterSnapshot):
+            raise no_snapshot(snapshot, "KafkaCluster")
         with self._life:
             for node in self.brokers:
                 self._cluster.kill(node)
@@ -269,15 +272,37 @@ class KafkaCluster(KafkaView):
         """See `Cluster.move_leader`."""
         return self._cluster.move_leader(topic, partition, to=to)
 
-    def wait_for_isr(self, topic: str, partition: int, count: int, timeout_ms: int = 30_000) -> None:
-        """See `Cluster.wait_for_isr`."""
-        self._cluster.wait_for_isr(topic, partition, count, timeout_ms)
+    def wait_for_isr(self, topic: str, partition: int, count: int, *, within: float = WITHIN_S) -> None:
+        """Wait until `count` replicas are in sync. Raises `AssertionError`."""
+
+        def problem() -> str:
+            isr = self._isr_or_none(topic, partition)
+            there = f"has {len(isr)} replicas in sync ({', '.join(map(str, isr))})"
+            return self._missing(topic, partition) or f"{topic}-{partition} {there}, not {count}"
+
+        wait_for(lambda: len(self._isr_or_none(topic, partition)) >= count, within, problem)
+
+    def _isr_or_none(self, topic: str, partition: int) -> list[int]:
+        try:
+            return self.isr(topic, partition)
+        except UnknownTopicOrPartition:  # also where there is no controller at the moment
+            return []
 
     def wait_for_leader(
-        self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout_ms: int = 30_000
+        self, topic: str, partition: int = 0, *, other_than: int | None = None, within: float = WITHIN_S
     ) -> int:
-        """See `Cluster.wait_for_leader`."""
-        return self._cluster.wait_for_leader(topic, partition, other_than=other_than, timeout_ms=timeout_ms)
+        """Wait until the partition has a leader that is ready; returns its node id. Raises `AssertionError`."""
+
+        def leads() -> int | None:
+            with suppress(UnknownTopicOrPartition, RequestTimedOut):
+                return self._cluster.wait_for_leader(topic, partition, other_than=other_than, timeout_ms=0)
+            return None
+
+        def problem() -> str:
+            other = "" if other_than is None else f" other than {other_than}"
+            return self._missing(topic, partition) or f"{topic}-{partition} has no leader{other}"
+
+        return wait_for(leads, within, problem)
 
     # ------------------------------------------------------------ faults of the cluster
 

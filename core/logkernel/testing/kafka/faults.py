@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from random import Random
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
@@ -41,7 +41,9 @@ OF_CLUSTERS: Final = (KILL, RESTART, MOVE_LEADER)
 KINDS: Final = (ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER, *OF_CLUSTERS)
 ERRORS: Final = {re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).upper(): kind for kind in BY_CODE.values()}
 """Kafka's name of an error → its class."""
-COUNTS: Final = ("times", "skip", "probability")
+NAMES: Final = {kind: name for name, kind in ERRORS.items()}
+COUNTS: Final = {"times": None, "skip": 0, "probability": 1}
+"""With what holds where nothing is said."""
 CONDITIONS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "api": ((str,), "Kafka's name, e.g. Produce"),
     "client_id": ((str, re.Pattern), "a text or a compiled pattern"),
@@ -50,7 +52,9 @@ CONDITIONS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "broker": ((int,), "a node id"),
 }
 """Of a condition: what it takes, and how that is told."""
+KEYWORDS: Final = sorted([*CONDITIONS, *COUNTS])
 HALF: Final = 0.5
+WRITE: Final = "write e.g. error: NAME, or close: true, with conditions beside it"
 MOST_DELAY_MS: Final = 366 * 86_400_000
 
 
@@ -161,15 +165,14 @@ class Fault:
         self.remove()
 
     def __str__(self) -> str:
-        said = [self.kind if self.error is None else f"{self.kind} {self.error}"]
-        said += [f"{name}={value}" for name, value in _given(self.conditions) if value is not None]
+        error = None if self.error is None else NAMES[type(self.error)]
+        given = {ERROR: error, DELAY: self.wait_ms, CUT_ANSWER: self.part, MOVE_LEADER: self.to}
+        argument = given.get(self.kind)
+        said = [self.kind, *([] if argument is None else [str(argument)])]
+        said += [f"{name}={value}" for name in CONDITIONS if (value := getattr(self.conditions, name)) is not None]
+        said += [f"{name}={value}" for name, usual in COUNTS.items() if (value := getattr(self, name)) != usual]
         failed = f", and failed: {self.failed}" if self.failed else ""
         return f"{' '.join(said)}: struck {self.struck} of {self.fitted}{failed}"
-
-
-def _given(conditions: Conditions) -> Iterator[tuple[str, object]]:
-    for name in CONDITIONS:
-        yield name, getattr(conditions, name)
 
 
 class FaultCalls(ABC, Generic[F_co]):
@@ -247,15 +250,9 @@ class FaultCalls(ABC, Generic[F_co]):
         rows, where = (_read(given), f"{given}: ") if isinstance(given, (str, PathLike)) else (list(given), "")
         found: list[dict[str, Any]] = []
         for number, row in enumerate(rows, 1):
-            kinds = [kind for kind in KINDS if kind in row] if isinstance(row, Mapping) else []
-            if len(kinds) != 1:
-                raise ConfigError(
-                    f"{where}fault {number}: {row!r} must have one of {', '.join(KINDS)}; write e.g. error: NAME, or"
-                    " close: true, with conditions beside it"
-                )
-            (kind,) = kinds
-            argument = HALF if kind == CUT_ANSWER and row[kind] is True else row[kind]
             try:
+                kind = _kind(row)
+                argument = HALF if kind == CUT_ANSWER and row[kind] is True else row[kind]
                 found.append(self._checked(kind, argument, {name: row[name] for name in row if name != kind}))
             except ConfigError as error:
                 raise ConfigError(f"{where}fault {number}: {error}") from None
@@ -287,7 +284,9 @@ class FaultCalls(ABC, Generic[F_co]):
     def _conditions(self, given: dict[str, Any]) -> Conditions:
         for name, value in given.items():
             if name not in CONDITIONS:
-                raise ConfigError(f"there is no condition {name!r}; there are {', '.join(CONDITIONS)}")
+                near = nearest(str(name), KEYWORDS)
+                hint = f"did you mean {near!r}?" if near else f"there are {', '.join(KEYWORDS)}"
+                raise ConfigError(f"there is no condition {name!r}; {hint}")
             kinds, wanted = CONDITIONS[name]
             if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
                 raise ConfigError(f"{name}={value!r} fits nothing; pass {wanted}")
@@ -349,6 +348,20 @@ class Faults(FaultCalls[Fault]):
             return None
         partitions = named()
         return next((fault for fault in self._active if fault.strikes(request, partitions)), None)
+
+
+def _kind(row: Any) -> str:
+    """The kind of the fault that a mapping describes. Raises `ConfigError`."""
+    if not isinstance(row, Mapping):
+        raise ConfigError(f"{row!r} is no mapping; {WRITE}")
+    kinds = [kind for kind in KINDS if kind in row]
+    if len(kinds) > 1:
+        raise ConfigError(f"it has {' and '.join(kinds)}, which are a fault each; write {len(kinds)} faults")
+    if not kinds:
+        near = next(((name, kind) for name in row if (kind := nearest(str(name), KINDS))), None)
+        hint = f"did you mean {near[1]} by {near[0]}?" if near else f"say one of {', '.join(KINDS)}"
+        raise ConfigError(f"{row!r} does not say what goes wrong; {hint}")
+    return kinds[0]
 
 
 def _read(path: str | PathLike[str]) -> list[Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from logkernel.errors import LogkernelError
-from logkernel.testing.kafka.broker import KafkaBroker, KafkaSnapshot
+from logkernel.testing.kafka.broker import KafkaBroker, KafkaSnapshot, no_snapshot
 from logkernel.testing.kafka.here import BrokerHere, LogHere
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
 from logkernel.testing.kafka.view import KafkaView, Topics
@@ -121,6 +121,8 @@ class Kafka(KafkaView):
         """Have all that was saved, and nothing that came later; the same snapshot any number of times. A broker that
         was stopped or killed is started; `requests` begin anew, and faults stay. Raises `ConfigError` for a snapshot of
         another kind of broker, `OSError`."""
+        if not isinstance(snapshot, KafkaSnapshot):
+            raise no_snapshot(snapshot, "Kafka")
         self._broker.restore(snapshot)
 
     @contextmanager

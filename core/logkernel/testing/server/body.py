@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from logkernel.config.nearest import nearest
 from logkernel.errors import ConfigError
 
 MISSING: Final[Any] = object()
@@ -65,10 +66,10 @@ class Fields:
             raise ConfigError(f"{name} is {found!r}; write a whole number from {low} to {high}")
         return found
 
-    def amount(self, name: str, high: float, default: float) -> float:
+    def amount(self, name: str, high: float, default: Any) -> Any:
         """A number from 0 on, maybe with a fraction."""
         found = self.any(name, default)
-        if not isinstance(found, (int, float)) or isinstance(found, bool) or not 0 <= found <= high:
+        if found is not default and not _is_amount(found, high):
             raise ConfigError(f"{name} is {found!r}; write a number from 0 to {high:g}")
         return found
 
@@ -82,5 +83,10 @@ class Fields:
         """Raises `ConfigError` for a field that was not taken."""
         for name in self._given:
             if name not in self._known:
-                there = f"there are {', '.join(self._known)}" if self._known else "there are none here"
-                raise ConfigError(f"there is no field {name!r}; {there}")
+                near = nearest(name, self._known)
+                there = f"there are {', '.join(sorted(self._known))}" if self._known else "there are none here"
+                raise ConfigError(f"there is no field {name!r}; {f'did you mean {near!r}?' if near else there}")
+
+
+def _is_amount(found: Any, high: float) -> bool:
+    return isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found <= high

@@ -329,7 +329,7 @@ class Control:
 
     def advance(self, given: Any) -> Any:
         fields = Fields(given)
-        jump = {unit: fields.amount(unit, MOST_DAYS * in_a_day, 0) for unit, in_a_day in UNITS.items()}
+        jump = {unit: fields.amount(unit, MOST_DAYS * in_a_day, None) for unit, in_a_day in UNITS.items()}
         fields.end()
         if not given:
             raise ConfigError('the jump has no length; write e.g. {"seconds": 5}, or days, hours, minutes, ms')
