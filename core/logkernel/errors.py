@@ -14,6 +14,11 @@ class LogkernelError(Exception):
     """Base of all errors that logkernel raises on purpose."""
 
 
+class SslAuthenticationException(LogkernelError):
+    """TLS failed: the peer is not who it must be, does not trust us, or does not speak TLS. Trying again does not
+    help; check certificates and security.protocol."""
+
+
 class ConfigError(LogkernelError):
     """A setting or argument is unknown, unreadable or out of bounds; the text names file, line, value and remedy."""
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from logkernel.errors import NetworkException
-from logkernel.peer.network import Action, Close, Connect, Network, Transmit
+from logkernel.peer.network import REFUSALS, Action, Close, Connect, Network, Transmit
 
 Event = Callable[[int], None]
 """Takes the monotonic time in ms."""
@@ -97,7 +97,7 @@ class LoopChannels:
         try:
             channel = await self._transport.connect_async(action.host, action.port, settings)
         except Exception as error:
-            failure = error if isinstance(error, NetworkException) else NetworkException(str(error))
+            failure = error if isinstance(error, (NetworkException, *REFUSALS)) else NetworkException(str(error))
             self._tell(lambda now_ms: self._network.on_lost(number, failure, now_ms))
             return
         finally:

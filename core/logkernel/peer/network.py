@@ -21,11 +21,23 @@ from typing import Any, Final, Protocol
 
 from attrs import define, field
 
-from logkernel.errors import NetworkException
+from logkernel.errors import (
+    ConfigError,
+    IllegalSaslState,
+    NetworkException,
+    SaslAuthenticationFailed,
+    SslAuthenticationException,
+    UnsupportedSaslMechanism,
+)
 from logkernel.peer.backoff import Backoff, Chance
 
 DOWN, CONNECTING, UP = range(3)
 NONE: Final[frozenset[str]] = frozenset()
+REFUSALS: Final = (
+    ConfigError, IllegalSaslState, SaslAuthenticationFailed, SslAuthenticationException, UnsupportedSaslMechanism,
+)  # fmt: skip
+"""Errors of a connection that the next one will have, too: it is not worth waiting for (Kafka's
+`AuthenticationException`, and settings that hold no more, as of a file that is gone)."""
 APART: Final = 1 << 32
 """Added to a coordinator's id: its own connection, which no parked fetch holds up."""
 
@@ -105,6 +117,8 @@ class Network:
         self.connections_closed = 0
         self.broken = 0
         """Connections that could not be made, or broke while something was asked: their brokers may lead no more."""
+        self.refusals: list[tuple[int, Exception]] = []
+        """(node, error) of each connection that was refused; who owns the network takes them."""
         self.requests_sent = 0
         self.responses = 0
         self._numbers: dict[int, Node] = {}
@@ -209,8 +223,12 @@ class Network:
     def on_lost(self, number: int, error: Exception, now_ms: int) -> None:
         """The connection could not be made, or broke."""
         node = self._numbers.get(number)
-        if node is not None:
-            self._down(node, error, now_ms)
+        if node is None:
+            return
+        if isinstance(error, REFUSALS):
+            error = placed(error, f"{node.host}:{node.port}")
+            self.refusals.append((node.id, error))
+        self._down(node, error, now_ms)
 
     def on_response(self, number: int, request_id: int, response: Any, now_ms: int) -> None:
         """`response` is None for a request that has none (acks=0)."""
@@ -300,3 +318,8 @@ class Network:
         lost, node.in_flight = list(node.in_flight.values()), {}
         for sent in lost:
             sent.token.complete(None, error, now_ms)
+
+
+def placed(error: Exception, place: str) -> Exception:
+    """The error, with the broker's address in its text."""
+    return error if place in str(error) else type(error)(f"{place}: {error}")

@@ -76,6 +76,9 @@ class BatchFetch:
         self.core = ClientCore(settings, bootstrap, random, create=False)
         self.fetcher = _ScanFetcher(self.core, settings, codec_for)
         self.questions: list[LeaderQuery] = []
+        self.error: Exception | None = None
+        """Why a broker refused the client, since the last `place`."""
+        self._refusals = 0
         self._ending = False
 
     def step(self, wall_ms: int, now_ms: int) -> int | None:
@@ -88,11 +91,16 @@ class BatchFetch:
             next_ms = earliest(next_ms, question.step(now_ms))
             if question.done:
                 self.questions.remove(question)
-        return earliest(next_ms, self.core.step(wall_ms, now_ms))
+        next_ms = earliest(next_ms, self.core.step(wall_ms, now_ms))
+        if self._refusals != self.core.refusals:
+            self._refusals, self.error = self.core.refusals, self.core.refused
+            return now_ms  # the questions end, too
+        return next_ms
 
     def place(self, name: TopicPartition, offset: int, end: int, now_ms: int) -> Part:
         """Fetch only this partition, from `offset` to `end`."""
         self.release()
+        self.error = None
         self.core.metadata.want(name.topic, now_ms)
         part = self.fetcher.parts[name] = Part(name)
         part.place(offset)
@@ -116,7 +124,9 @@ class BatchFetch:
         return chunk
 
     def has_news(self, part: Part) -> bool:
-        return bool(part.chunks) or part.state == FAILED or self.fetcher.empty_at.get(part.name) == part.fetch_offset
+        if part.chunks or part.state == FAILED or self.error is not None:
+            return True
+        return self.fetcher.empty_at.get(part.name) == part.fetch_offset
 
     @property
     def busy(self) -> bool:
@@ -375,7 +385,8 @@ class RemoteSource(ScanningSource):
             came = driver.wait(lambda: driver.closed or machine.has_news(part), until_s, under_way=True)
             with driver.lock:
                 chunk = machine.take(part)
-                error, done = part.error, chunk is None and machine.fetcher.empty_at.get(name) == part.fetch_offset
+                error = part.error or machine.error
+                done = chunk is None and machine.fetcher.empty_at.get(name) == part.fetch_offset
                 passed = chunk is not None and not part.chunks and part.fetch_offset >= end
             if chunk is not None:
                 driver.wake()

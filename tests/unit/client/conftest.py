@@ -36,7 +36,7 @@ class PlayedCore:
         self.metadata = Metadata(self.settings, [("h", 1)], self.random)
         self.network = Wire()
         self.calls: list[Any] = []
-        self.forgotten = 0
+        self.forgotten = self.refusals = 0
 
     def call(self, call: Any) -> None:
         self.calls.append(call)

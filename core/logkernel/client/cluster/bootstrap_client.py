@@ -7,6 +7,7 @@ from typing import Any
 
 from logkernel.errors import KafkaError, NetworkException
 from logkernel.kernel import Kernel
+from logkernel.peer.network import REFUSALS, placed
 
 
 class BootstrapClient:
@@ -43,6 +44,8 @@ class BootstrapClient:
         for host, port in self._addresses:
             try:
                 return transport.connect(host, port, self._settings)
+            except REFUSALS as error:
+                raise placed(error, f"{host}:{port}") from error
             except (KafkaError, OSError) as error:
                 last = error
         raise last

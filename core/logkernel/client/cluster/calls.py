@@ -31,7 +31,7 @@ from logkernel.errors import (
     error_for,
 )
 from logkernel.peer.backoff import Backoff
-from logkernel.peer.network import APART, NONE, Network
+from logkernel.peer.network import APART, DOWN, NONE, REFUSALS, UP, Network
 from logkernel.requests.groups import FindCoordinatorRequest
 
 ANY: Final = "any"
@@ -118,6 +118,10 @@ class ClientCore:
         self.metadata = Metadata(settings, bootstrap, random, create=create)
         self._apart: dict[int, tuple[str, int]] | None = {} if apart else None
         self.closed = False
+        self.refused: Exception | None = None
+        """Why the last connection was refused, be it by a broker or by us: an error of `network.REFUSALS` ..."""
+        self.refusals = 0
+        """... and how many were. What waits for brokers fails at the next one."""
         self.quiet = False
         """Whether the last step had nothing to do here: another one at once would do nothing, either."""
         self._calls: list[Call] = []
@@ -132,6 +136,8 @@ class ClientCore:
         known = len(self.network.actions)
         self._learn(now_ms)
         network_ms = self.network.tick(now_ms)
+        if self.network.refusals:
+            self._take_refusals()
         if self._broken != self.network.broken:
             self._broken = self.network.broken
             self.metadata.request_update()
@@ -149,6 +155,38 @@ class ClientCore:
         if self._learned != self.metadata.version:
             self._learned = self.metadata.version
             self.network.learn({**self.metadata.brokers, **(self._apart or {})}, now_ms)
+
+    # ------------------------------------------------------------ refusals
+
+    def _take_refusals(self) -> None:
+        """Fail the calls that would go to a broker where authentication just failed."""
+        taken, self.network.refusals = self.network.refusals, []
+        for _, error in taken:
+            self.refused = error
+            self.refusals += 1
+        waiting, self._calls = self._calls, []
+        for call in waiting:
+            refusal = self.refusal_for(self._bound_for(call.target))
+            if refusal is None:
+                self._calls.append(call)
+            else:
+                call.done(None, refusal)
+
+    def _bound_for(self, target: Target) -> int:
+        """The node that a call must go to; -1 where it is not known, or any will do."""
+        if isinstance(target, int):
+            return target
+        if isinstance(target, tuple):
+            found = self._coordinators.get(target)
+            return -1 if found is None else found.node
+        return self.metadata.controller_id if target == CONTROLLER else -1
+
+    def refusal_for(self, node_id: int) -> Exception | None:
+        """Why what waits for a node, or with -1 for any, waits in vain; None where it does not."""
+        node = self.network.nodes.get(node_id)
+        if node is not None:
+            return node.lost if node.state == DOWN and isinstance(node.lost, REFUSALS) else None
+        return None if any(node.state == UP for node in self.network.nodes.values()) else self.refused
 
     # ------------------------------------------------------------ metadata
 

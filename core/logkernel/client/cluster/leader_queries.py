@@ -55,6 +55,7 @@ class LeaderQuery(ABC):
         self._settings = settings
         self._open: dict[TopicPartition, None] = dict.fromkeys(self.wanted)
         self._failures = 0
+        self._refusals = core.refusals
         self._retry_ms = 0
         self._why: Exception | None = None
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], core.random)
@@ -74,6 +75,8 @@ class LeaderQuery(ABC):
                 self.errors[partition] = RequestTimedOut(said)
             self._open.clear()
             return None
+        if self._refusals != self.core.refusals:
+            self._refused()
         if now_ms < self._retry_ms:
             return min(self._retry_ms, self.deadline_ms)
         by_node: dict[int, list[TopicPartition]] = {}
@@ -92,6 +95,15 @@ class LeaderQuery(ABC):
                 left_ms = min(self._settings["request.timeout.ms"], self.deadline_ms - now_ms)
                 self.core.network.send(node, self.request(partitions), token, now_ms, left_ms)
         return self.deadline_ms
+
+    def _refused(self) -> None:
+        """A broker refused a connection: leave the partitions that it leads, or may lead."""
+        self._refusals = self.core.refusals
+        for partition in list(self._open):
+            error = self.core.refusal_for(self.core.metadata.leader(*partition))
+            if error is not None:
+                del self._open[partition]
+                self.errors[partition] = error
 
     def answered(
         self, partitions: tuple[TopicPartition, ...], response: Any, error: Exception | None, now_ms: int

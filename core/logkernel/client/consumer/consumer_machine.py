@@ -63,7 +63,8 @@ class ConsumerMachine:
         self.finished: list[Callable[[], None]] = []
         self.questions: list[LeaderQuery] = []
         self.error: Exception | None = None
-        """What committed offsets could not be read for; the next poll raises it."""
+        """Why committed offsets could not be read, or a broker refused the client; the next poll raises it."""
+        self._refusals = 0
         self._matched = -1
         """The version of the metadata that the pattern was last held against."""
         self._ending = False
@@ -100,7 +101,12 @@ class ConsumerMachine:
             if question.done:
                 self.questions.remove(question)
         self._count()
-        return earliest(next_ms, self.core.step(wall_ms, now_ms))
+        core_ms = self.core.step(wall_ms, now_ms)
+        if self._refusals != self.core.refusals:
+            self._refusals = self.core.refusals
+            self.error = self.core.refused
+            return now_ms  # what was asked above ends, too
+        return earliest(next_ms, core_ms)
 
     def _count(self) -> None:
         fetches, size = self.fetcher.fetches_total, self.fetcher.bytes_total

@@ -145,12 +145,20 @@ class OffsetCalls:
 
     def partitions_for(self, topic: str) -> Steps[list[int]]:
         check_topic(topic)
-        metadata = self._machine.core.metadata
+        core = self._machine.core
+        metadata = core.metadata
         with self._driver.lock:
             self._reading.state.check_open()
             info = metadata.want(topic, mono_ms())
-        yield Wait(lambda: bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS, deadline_of(self._api_s))
+            refusals = core.refusals
+
+        def known() -> bool:
+            return bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS or core.refusals != refusals
+
+        yield Wait(known, deadline_of(self._api_s))
         with self._driver.lock:
+            if core.refusals != refusals and core.refused is not None and not info.leaders:
+                raise core.refused
             if info.error_code in FATAL_TOPIC_ERRORS:
                 metadata.topics.pop(topic, None)
                 raise error_for(info.error_code, about=topic)

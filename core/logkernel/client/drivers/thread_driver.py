@@ -17,9 +17,9 @@ from attrs import define, field
 
 from logkernel.client import shutdown
 from logkernel.client.drivers.driver import Driver, Machine, Pending, Wake, closed_early, log, mono_ms, tell_all
-from logkernel.errors import LogkernelError, NetworkException, RequestTimedOut
+from logkernel.errors import LogkernelError, NetworkException
 from logkernel.kernel import Kernel
-from logkernel.peer.network import Action, Close, Connect, Transmit
+from logkernel.peer.network import REFUSALS, Action, Close, Connect, Transmit
 
 CHANNEL_SETTINGS = ("client.id", "request.timeout.ms", "send.buffer.bytes", "receive.buffer.bytes")
 LONGEST_SLEEP_S = 60.0
@@ -186,8 +186,8 @@ class ThreadDriver(Driver):
         settings = {**self._channel_settings, "socket.connection.setup.timeout.ms": action.timeout_ms}
         try:
             channel = self._transport.connect(action.host, action.port, settings)
-        except (NetworkException, RequestTimedOut, OSError) as error:
-            failure = error if isinstance(error, NetworkException) else NetworkException(str(error))
+        except (LogkernelError, OSError) as error:
+            failure = error if isinstance(error, (NetworkException, *REFUSALS)) else NetworkException(str(error))
             self._events.append(lambda now_ms: network.on_lost(action.number, failure, now_ms))
         else:
             if self.closed:

@@ -20,14 +20,21 @@ from attrs import define
 
 from logkernel.client.cluster.calls import ClientCore
 from logkernel.client.metrics import WindowedMetrics
-from logkernel.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
+from logkernel.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, KafkaError, NotCoordinator
 from logkernel.peer.backoff import Backoff
+from logkernel.peer.network import REFUSALS
 from logkernel.vocabulary import TopicPartition
 
 OUT, PREPARING, JOINING, ASSIGNING, SYNCING, STABLE, FAILED, LEFT = range(8)
 REVOKE, ASSIGN, LOST = "revoke", "assign", "lost"
 LEAVE_MS: Final = 5_000
 COORDINATOR_ERRORS: Final = (CoordinatorLoadInProgress.code, CoordinatorNotAvailable.code, NotCoordinator.code)
+
+
+def passes(error: Exception) -> bool:
+    """Whether the membership tries again after this error of a call. A refusal of the client is told by the next poll,
+    and the polls after it find a broker that takes it, or another refusal."""
+    return isinstance(error, REFUSALS) or (isinstance(error, KafkaError) and error.retriable)
 
 
 def coordinator_error(response: Any) -> int:

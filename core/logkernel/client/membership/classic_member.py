@@ -41,6 +41,7 @@ from logkernel.client.membership.base import (
     Event,
     GroupMembership,
     coordinator_error,
+    passes,
 )
 from logkernel.client.membership.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -219,7 +220,7 @@ class ClassicMember(GroupMembership):
 
     def _unanswered(self, error: Exception) -> None:
         self.core.forget_coordinator(self.key)
-        if isinstance(error, KafkaError) and error.retriable:
+        if passes(error):
             self._again()
         else:
             self._fail(error)
@@ -347,7 +348,7 @@ class ClassicMember(GroupMembership):
     def _on_heartbeat(self, response: Any, error: Exception | None) -> None:
         if error is not None:
             self.core.forget_coordinator(self.key)
-            if not isinstance(error, KafkaError) or not error.retriable:
+            if not passes(error):
                 self._fail(error)
             return
         code = response.error_code

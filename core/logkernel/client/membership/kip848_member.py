@@ -48,12 +48,12 @@ from logkernel.client.membership.base import (
     Event,
     GroupMembership,
     coordinator_error,
+    passes,
 )
 from logkernel.client.metrics import WindowedMetrics
 from logkernel.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
-    KafkaError,
     UnknownMemberId,
     UnsupportedVersion,
     error_for,
@@ -293,7 +293,7 @@ class Kip848Member(GroupMembership):
             self._whole_until_ms = self._now_ms + LATE_MS
         if error is not None:
             self._acknowledged = None
-            if not isinstance(error, KafkaError) or not error.retriable or isinstance(error, UnsupportedVersion):
+            if not passes(error) or isinstance(error, UnsupportedVersion):
                 self._fail(error)
                 return
             self._wait()

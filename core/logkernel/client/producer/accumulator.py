@@ -334,9 +334,13 @@ class Accumulator:
 
     def drop_unsent(self) -> list[Batch]:
         """Take out every batch that was never sent (an abort)."""
+        return self.drop(lambda batch: batch.sequence < 0)
+
+    def drop(self, unwanted: Callable[[Batch], bool]) -> list[Batch]:
+        """Take out batches that are not on the wire."""
         found: list[Batch] = []
         for queue in list(self.active.values()):
-            for batch in [batch for batch in queue.batches if batch.sequence < 0]:
+            for batch in [batch for batch in queue.batches if unwanted(batch)]:
                 self.remove(queue, batch)
                 found.append(batch)
         return found

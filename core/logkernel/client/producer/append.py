@@ -251,6 +251,9 @@ class Appender(Generic[D]):
     def await_topic(self, need: NeedTopic, deadline_s: float | None) -> Steps[None]:
         if not (yield Wait(lambda: self.topics.ready(need), deadline_s)):
             raise self.topics.timed_out(need.name)
+        refusal = self.topics.refusal(need)
+        if refusal is not None:
+            raise refusal
 
     def _await_memory(self, claim: Claim, deadline_s: float | None) -> Steps[None]:
         begun_s = time.monotonic()

@@ -125,6 +125,7 @@ class Sender:
         self._restless: dict[Queue, None] = {}
         """Queues whose sequences must be renumbered or get a new epoch."""
         self._idle_check_ms = 0
+        self._refusals = 0
         self._flying: dict[Batch, None] = {}
         """Batches on the wire, or written off while there."""
 
@@ -141,6 +142,8 @@ class Sender:
         if transactions.wants_partitions:
             transactions.step(incomplete=True)
         core_ms = self.core.step(wall_ms, now_ms)
+        if self._refusals != self.core.refusals:
+            self._refused()
         if transactions.state in (COMMITTING, ABORTING):
             transactions.step(bool(accumulator.incomplete))
             core_ms = earliest(core_ms, self.core.step(wall_ms, now_ms))
@@ -160,6 +163,17 @@ class Sender:
     def _drop_unsent(self, error: Exception) -> None:
         for batch in self.accumulator.drop_unsent():
             self._failed(batch, error)
+
+    def _refused(self) -> None:
+        """A broker refused a connection: fail what waits for it, at once."""
+        self._refusals = self.core.refusals
+        for batch in self.accumulator.drop(lambda batch: self._refusal(batch) is not None):
+            error = self._refusal(batch)
+            assert error is not None
+            self._failed(batch, error)
+
+    def _refusal(self, batch: Batch) -> Exception | None:
+        return self.core.refusal_for(self.core.metadata.leader(batch.topic, batch.partition))
 
     def _forget_idle(self, now_ms: int) -> None:
         if now_ms < self._idle_check_ms:

@@ -25,6 +25,8 @@ class NeedTopic:
     """The topic's metadata, or the name of its partitioner, must come first."""
 
     name: str
+    refusals: int
+    """How many connections were refused before."""
 
 
 class Topics:
@@ -60,7 +62,7 @@ class Topics:
             raise error_for(info.error_code, about=topic)
         if not info.leaders:
             self._drop(topic)
-            return NeedTopic(topic)
+            return self._need(topic)
         found = self.known.get(topic)
         if found is not None and found.count == len(info.leaders):
             return found
@@ -68,7 +70,7 @@ class Topics:
         if given is None:
             if topic not in self._partitioners.names:
                 self._partitioners.ask(topic)
-                return NeedTopic(topic)
+                return self._need(topic)
             given = self._partitioners.names[topic]
         made = self._make(info, given)
         self._drop(topic)
@@ -76,6 +78,14 @@ class Topics:
         if self._routes is not None and made.partitioner is None:
             self._routes[topic] = made.route
         return made
+
+    def _need(self, topic: str) -> NeedTopic:
+        return NeedTopic(topic, self._sender.core.refusals)
+
+    def refusal(self, need: NeedTopic) -> Exception | None:
+        """Why the topic's metadata does not come: brokers refused the client since it was needed."""
+        core = self._sender.core
+        return core.refusal_for(-1) if core.refusals != need.refusals else None
 
     def _drop(self, topic: str) -> None:
         self.known.pop(topic, None)
@@ -91,7 +101,9 @@ class Topics:
         return Partitioning(info, self._sender, self._settings, partitioner, random, mono_ms())
 
     def ready(self, need: NeedTopic) -> bool:
-        """Whether it is worth trying again."""
+        """Whether it is worth trying again, or waiting is in vain."""
+        if self.refusal(need) is not None:
+            return True
         info = self._metadata.topics.get(need.name)
         if info is None or info.error_code in FATAL_TOPIC_ERRORS:
             return True
