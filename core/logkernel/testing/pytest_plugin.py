@@ -128,8 +128,12 @@ def _options(request: pytest.FixtureRequest, suite: Mapping[str, Any], *known: s
         _placed(suite, "kafka_options"),
         *(_placed(marked, "pytest.mark.kafka") for marked in _marked(request)),
     )
-    if "process" not in known:  # it is for the other fixtures of the same test
-        found.pop("process", None)
+    if PROCESS not in known:
+        found.pop(PROCESS, None)  # it may be for `kafka`, or for other tests
+        if _merged(*_marked(request)).get(PROCESS) and "kafka" not in request.fixturenames:
+            raise pytest.UsageError(
+                f"{request.fixturename}: its brokers run in the test's process; leave out process, or ask for kafka"
+            )
     for name in found:
         if name not in known:
             raise pytest.UsageError(

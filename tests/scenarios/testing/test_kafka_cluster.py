@@ -292,6 +292,14 @@ def test_a_full_disk_of_one_broker_is_borne(cluster: KafkaCluster) -> None:
     assert values(cluster)[-1] == "2"
 
 
+def test_a_process_of_its_own_is_refused() -> None:
+    """It was a TypeError without a remedy; the marker was ignored."""
+    with pytest.raises(
+        ConfigError, match=r"^process=True: the brokers of a KafkaCluster run in the test's process; leave"
+    ):
+        KafkaCluster(1, process=True)
+
+
 # ---------------------------------------------------------------- nobody leads
 
 

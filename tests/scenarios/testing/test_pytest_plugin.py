@@ -144,6 +144,9 @@ def test_a_report_shows_the_difference_the_requests_and_the_brokers_log(tmp_path
 
 
 PROCESSES = """
+def test_a_cluster_is_here_all_the_same(kafka_cluster, kafka_memory):
+    assert kafka_cluster.topics == kafka_memory.topics == {"orders": 1}
+
 def test_fails(kafka, kafka_session):
     assert "topic created: topic=orders" in kafka.process_log
     assert kafka_session.topics
@@ -154,6 +157,7 @@ def test_fails(kafka, kafka_session):
 
 def test_a_whole_suite_has_brokers_in_processes(tmp_path: Path) -> None:
     said = suite(tmp_path, PROCESSES, "kafka_process = true\nkafka_topics =\n    orders", code=1)
+    assert "1 failed, 1 passed" in said
     assert re.search(r"log of the Kafka broker's process -+\n(?:.*\n)*?.*topic created: topic=orders", said)
 
 
@@ -171,6 +175,12 @@ def test_shared(kafka_session): ...
 
 @pytest.mark.kafka(settings={"num.partitions": "x"})
 def test_a_bad_setting(kafka): ...
+
+@pytest.mark.kafka(process=True)
+def test_a_cluster_in_a_process(kafka_cluster): ...
+
+@pytest.mark.kafka(process=True)
+def test_no_sockets_in_a_process(kafka_memory): ...
 """
 
 
@@ -180,5 +190,7 @@ def test_mistakes_are_told_with_their_remedy(tmp_path: Path) -> None:
     assert "takes keywords only" in said
     assert "override kafka_session_options" in said
     assert "ConfigError: pytest.mark.kafka: num.partitions=x: Not a number" in said
+    assert "kafka_cluster: its brokers run in the test's process; leave out process, or ask for kafka" in said
+    assert "kafka_memory: its brokers run in the test's process; leave out process, or ask for kafka" in said
     said = suite(tmp_path, "def test_it(kafka): ...", "kafka_topics =\n    orders=many\n", code=1)
     assert "'orders=many' is not of the form NAME or NAME=PARTITIONS" in said

@@ -44,6 +44,10 @@ T = TypeVar("T")
 FOR_CLUSTERS: Final = {"replica.fetch.wait.max.ms": 50, "replica.fetch.backoff.ms": 10}
 """What differs from Kafka's defaults: a follower that waits for records of one partition, or whose fetch timed out by
 a jump of the clock, soon asks for another."""
+HERE: Final = (
+    "the brokers of a KafkaCluster run in the test's process; leave out process (kill(node) ends one as kill -9 would),"
+    " or use Kafka"
+)
 ACTS_S: Final = 10.0
 """How long `close` waits for what faults do to the cluster."""
 REPLICATES_S: Final = 5.0
@@ -80,12 +84,16 @@ class KafkaCluster(KafkaView):
         as_version: str | None = None,
         seed: int = 0,
         faults: str | Path | Iterable[Mapping[str, Any]] = (),
+        process: bool = False,
     ) -> None:
         """Start brokers in memory, or in the folder `path`.
 
         `racks` and `session_timeout_ms` are those of `logkernel.open_cluster`, the others those of `Kafka`, for all
-        brokers. A topic's settings may have `replication.factor`. Raises `ConfigError`, `PluginError`.
+        brokers. A topic's settings may have `replication.factor`. Brokers are in this process: `process` is refused.
+        Raises `ConfigError`, `PluginError`.
         """
+        if process:
+            raise ConfigError(f"process=True: {HERE}")
         self._requests = RequestLog()
         nodes = range(1, brokers + 1)
         self.faults = Faults(seed, APIS, self._run, nodes)
