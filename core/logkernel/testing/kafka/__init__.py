@@ -6,8 +6,8 @@ cluster      `KafkaCluster`: several brokers;  cluster_log: reads and writes whe
 view         what a test asks of each of the three: topics, records, groups, waits;  aio: the same, awaited;
              waiting: until it is so
 folder       what is saved of a broker in a folder
-clock, disk  what is lent to the broker: time that the test moves, files that outlive it;  settling: what a jump of
-             time makes due
+clock, disk  what is lent to the broker: time that the test moves, files that outlive it;  due_work: what a jump
+             of time makes due
 watched      the transport "tcp" for it;  connection: the machine of each connection, which shows what clients ask;
              watch: what that asks of its broker
 requests     what clients asked;  apis: names of what they may ask;  named: pure: which partitions a request is about

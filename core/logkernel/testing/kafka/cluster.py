@@ -27,10 +27,10 @@ from logkernel.testing.kafka.broker import no_snapshot
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.cluster_log import ClusterLog
 from logkernel.testing.kafka.disk import TestDisk
+from logkernel.testing.kafka.due_work import do_due_work
 from logkernel.testing.kafka.faults import MOVE_LEADER, RESTART, Fault, Faults
 from logkernel.testing.kafka.here import settings_of
 from logkernel.testing.kafka.requests import KeptRequests, RequestLog
-from logkernel.testing.kafka.settling import settle
 from logkernel.testing.kafka.view import WITHIN_S, KafkaView, Topics
 from logkernel.testing.kafka.waiting import wait_for
 from logkernel.testing.kafka.watch import BrokerWatch
@@ -98,7 +98,7 @@ class KafkaCluster(KafkaView):
         nodes = range(1, brokers + 1)
         self.faults = Faults(seed, APIS, self._run, nodes)
         """What goes wrong with clients' requests; those of clients that are made here are spared."""
-        self.clock = LentClock(self._settle, self._wait_for_watermarks)
+        self.clock = LentClock(self._do_due_work, self._wait_for_watermarks)
         """Its `advance` moves the time of all brokers."""
         self._life = threading.Lock()
         """Held while a broker is started or ended."""
@@ -349,13 +349,13 @@ class KafkaCluster(KafkaView):
             with suppress(AssertionError):  # cut off, or without room
                 wait_for(lambda: self._run(self._cluster.is_replicated), REPLICATES_S, lambda: "")
 
-    def _settle(self) -> None:
+    def _do_due_work(self) -> None:
         """Have everything done that is due by the moved clock. A leader in the midst of writes takes followers for
         stuck that are behind, so those are waited for."""
         if self._cluster.closed:
             return
         before = self._cluster.in_sync()
-        settle(self._cluster.running, self._run)
+        do_due_work(self._cluster.running, self._run)
 
         def are_back() -> bool:
             now, running = self._cluster.in_sync(), {node for node, at in self.brokers.items() if at == "running"}

@@ -27,10 +27,10 @@ from logkernel.testing.kafka.broker import (
 )
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.disk import FolderDisk, TestDisk
+from logkernel.testing.kafka.due_work import do_due_work
 from logkernel.testing.kafka.faults import Faults
 from logkernel.testing.kafka.folder import FolderSnapshot, restore_folder, save_folder
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests, RequestLog
-from logkernel.testing.kafka.settling import settle
 from logkernel.testing.kafka.waiting import LOOK_AGAIN_S
 from logkernel.testing.kafka.watch import BrokerWatch
 from logkernel.testing.kafka.watched import KeptMetadata, WatchPlugin
@@ -90,7 +90,7 @@ class BrokerHere(KafkaBroker):
         """It runs. Raises `ConfigError`, `PluginError`, `CannotListen`."""
         self._requests = RequestLog()
         self.faults = Faults(seed, APIS, self._run)
-        self.clock = LentClock(self._settle)
+        self.clock = LentClock(self._do_due_work)
         self.clock.go_on_from(ahead_ms)
         self._settings = settings_of(settings, as_version)
         self._path = "" if path is None else path
@@ -221,7 +221,7 @@ class BrokerHere(KafkaBroker):
 
     # ------------------------------------------------------------ time
 
-    def _settle(self) -> None:
+    def _do_due_work(self) -> None:
         """Have everything done that is due, and what follows from it; while there is no broker, `start` will."""
         if self.running:
-            settle(lambda: [self._log.broker], self._run)
+            do_due_work(lambda: [self._log.broker], self._run)

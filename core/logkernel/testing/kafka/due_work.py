@@ -11,27 +11,28 @@ from logkernel.testing.kafka.waiting import wait_for
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
 
-SETTLES_S: Final = 30.0
+MOST_S: Final = 30.0
+"""How long the work may take."""
 
 
-def settle(brokers: Callable[[], Collection[Broker]], run: Callable[[Callable[[], Any]], Any]) -> None:
+def do_due_work(brokers: Callable[[], Collection[Broker]], run: Callable[[Callable[[], Any]], Any]) -> None:
     """Have everything done that is due, and what follows from it. `brokers` are those that run, asked for by `run`,
     which does work on their thread. Raises `AssertionError` where that takes too long."""
     for broker in run(brokers):
         if broker.runtime.is_driven:  # a loop has set its alarm by the time before
             heard: Future[None] = Future()
             broker.runtime.workers.call(lambda heard=heard: heard.set_result(None))
-            heard.result(SETTLES_S)
+            heard.result(MOST_S)
 
-    def settled() -> bool:
-        busy = [broker for broker in brokers() if not _is_settled(broker)]  # each is stepped
+    def is_done() -> bool:
+        busy = [broker for broker in brokers() if not _is_idle(broker)]  # each is stepped
         return not busy
 
-    wait_for(lambda: run(settled), SETTLES_S, lambda: "a broker is still busy with what fell due")
+    wait_for(lambda: run(is_done), MOST_S, lambda: "a broker is still busy with what fell due")
     run(lambda: None)  # what the last of it had done soon
 
 
-def _is_settled(broker: Broker) -> bool:
+def _is_idle(broker: Broker) -> bool:
     deadline_ms = broker.step()
     due = deadline_ms is not None and deadline_ms <= broker.runtime.clock.mono_ms()
     return not (due or broker.retention.busy or broker.cleaner.busy)
