@@ -64,7 +64,7 @@ def wrapped(text: str, indent: int) -> str:
 def text() -> str:
     lines = []
     for words, command in commands(app):
-        about = " ".join((command.help or "").split())
+        about = " ".join(f"{command.help or ''} {command.epilog or ''}".split())
         lines += [wrapped(f"- **`{usage(words, command)}`** {about}", 2), *options(command)]
     return "\n".join(lines) + "\n"
 

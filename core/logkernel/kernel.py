@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from importlib import import_module
+from inspect import getattr_static, isroutine
 from threading import get_ident
 from time import monotonic
 from types import FrameType, ModuleType
@@ -74,8 +75,25 @@ log = logging.getLogger("logkernel.kernel")
 class _PluginManager(pluggy.PluginManager):
     """Looks only at names that begin with the group's, as pytest does: a module has scores of others."""
 
+    def __init__(self, project_name: str) -> None:
+        super().__init__(project_name)
+        self._unmarked: list[str] = []
+
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        return super().parse_hookimpl_opts(plugin, name) if name.startswith(GROUP) else None
+        if not name.startswith(GROUP):
+            return None
+        found = super().parse_hookimpl_opts(plugin, name)
+        if found is None and name.startswith(f"{GROUP}_"):
+            known = getattr_static(plugin, name, None)  # a property is not asked
+            known = getattr(known, "__func__", known)
+            if isroutine(known) and not hasattr(known, f"{GROUP}_spec"):
+                self._unmarked.append(name)
+        return found
+
+    def take_unmarked(self) -> list[str]:
+        """The functions of what was registered last whose names are a hook's, or nearly so, without `@hookimpl`."""
+        found, self._unmarked = self._unmarked, []
+        return found
 
     def parse_hookspec_opts(self, module_or_class: ModuleType | type, name: str) -> pluggy.HookspecOpts | None:
         return super().parse_hookspec_opts(module_or_class, name) if name.startswith(GROUP) else None
@@ -161,10 +179,25 @@ class Kernel:
                 ) from error
         if isinstance(plugin, type):
             raise PluginError(f"plugin {plugin.__name__} is a class; give an object of it: {plugin.__name__}()")
+        name = plugin.__name__ if isinstance(plugin, ModuleType) else f"{plugin!r:.200}"
         self._manager.register(plugin)
+        self._judge_marks(f"plugin {name}")
         if not self._manager.get_hookcallers(plugin):
-            name = plugin.__name__ if isinstance(plugin, ModuleType) else f"{plugin!r:.200}"
             raise PluginError(f"plugin {name} has no hook; mark its functions with @hookimpl")
+
+    def _judge_marks(self, plugin: str) -> None:
+        """Raises `PluginError` for a hook without `@hookimpl`, which would never be called; warns of a misspelt one."""
+        hooks = [name for name in vars(hookspecs) if name.startswith(f"{GROUP}_")]
+        for name in self._manager.take_unmarked():
+            if name in hooks:
+                raise PluginError(f"{plugin}: function {name} isn't marked; decorate it with @logkernel.hookimpl")
+            near = nearest(name.removeprefix(f"{GROUP}_"), [hook.removeprefix(f"{GROUP}_") for hook in hooks])
+            if near:
+                log.warning(
+                    "%s: function %s isn't marked, and there is no such hook; did you mean %s_%s? Then decorate it with"
+                    " @logkernel.hookimpl",
+                    *(plugin, name, GROUP, near),
+                )
 
     def _load_entry_points(self, found: Iterable[EntryPoint], allow: Collection[str] | None) -> None:
         left_out: dict[str, list[str]] = {}
@@ -183,6 +216,7 @@ class Kernel:
                     f"plugin {point.name!r} of distribution {distribution!r} cannot be loaded: {error!r};"
                     f" fix or uninstall it, or block it by plugins.block"
                 ) from error
+            self._judge_marks(f"plugin {point.name!r} of distribution {distribution!r}")
 
         for distribution, names in left_out.items():
             log.warning("plugin not allowed: distribution=%s entry_points=%s", distribution, ",".join(names))
@@ -245,9 +279,22 @@ class Kernel:
         return best
 
     def _origin(self, plugin_name: str) -> Origin:
+        distribution = self._distributions.get(plugin_name)
+        if distribution is not None:
+            return Origin(plugin_name, distribution)
+        plugin = self._manager.get_plugin(plugin_name)
         if plugin_name.isdigit():  # pluggy numbers an object that has no name
-            plugin_name = type(self._manager.get_plugin(plugin_name)).__qualname__
-        return Origin(plugin_name, self._distributions.get(plugin_name, "registered in this process"))
+            plugin_name = type(plugin).__qualname__
+        return Origin(plugin_name, "", self._file_of(plugin))
+
+    def _file_of(self, plugin: Any) -> str:
+        """Return the file with the first hook of a plugin; the name of its module if the hook is no Python."""
+        for caller in self._manager.get_hookcallers(plugin) or ():
+            for implementation in caller.get_hookimpls():
+                code = getattr(implementation.function, "__code__", None)
+                if implementation.plugin is plugin and code is not None:
+                    return str(code.co_filename)
+        return type(plugin).__module__
 
     def _raiser(self, hook: str, error: Exception) -> Origin:
         """Return the plugin whose implementation of the hook raised the error."""
@@ -449,7 +496,7 @@ class Kernel:
             names, settings = (by_plugin.get(name, ()) for by_plugin in rows.values())
             if names or settings:
                 origin = self._origin(name)
-                declared = PluginDeclaration(origin.plugin, origin.distribution, names, settings)
+                declared = PluginDeclaration(origin.plugin, origin.distribution, names, settings, origin.file)
                 _warn_of_names(declared)
                 found.append(declared)
         return found

@@ -16,6 +16,7 @@ from threading import get_ident
 from typing import Any
 
 from logkernel.attrs_lite import frozen, mutable
+from logkernel.config.definitions import plugin_and_source
 
 log = logging.getLogger("logkernel.plugins")
 
@@ -34,11 +35,20 @@ class Origin:
     """Where code of a plugin comes from."""
 
     plugin: str
-    """The name of its entry point, or of the object that was registered."""
+    """The name of its entry point, or of the module or class that was registered."""
     distribution: str
+    """Empty for a plugin that was registered in this process."""
+    file: str = ""
+    """Where the hooks of a plugin without a distribution are."""
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin!r} of distribution {self.distribution!r}"
+        return plugin_and_source(self.plugin, self.distribution, self.file)
+
+    @property
+    def logged(self) -> str:
+        """As fields of a line of the log."""
+        source = f"distribution={self.distribution}" if self.distribution else f"file={self.file}"
+        return f"plugin={self.plugin} {source}"
 
 
 Namer = Callable[[Any], tuple[Origin, str]]
@@ -150,18 +160,19 @@ class PluginFaults:
         fault = self._note(origin, place, f"{type(error).__name__}: {error}")
         if fault.count & (fault.count - 1) == 0:
             log.error(
-                "plugin failed: plugin=%s distribution=%s in=%s times=%d error=%r; %s",
-                origin.plugin, origin.distribution, place, fault.count, error, consequence, exc_info=error,
-            )  # fmt: skip
+                "plugin failed: %s in=%s times=%d error=%r; %s",
+                *(origin.logged, place, fault.count, error, consequence),
+                exc_info=error,
+            )
 
     def misbehaved(self, origin: Origin, place: str, what: str, consequence: str) -> None:
         """Like `raised`, for what is wrong without an exception."""
         fault = self._note(origin, place, what)
         if fault.count & (fault.count - 1) == 0:
             log.error(
-                "plugin misbehaved: plugin=%s distribution=%s in=%s times=%d: %s; %s",
-                origin.plugin, origin.distribution, place, fault.count, what, consequence,
-            )  # fmt: skip
+                "plugin misbehaved: %s in=%s times=%d: %s; %s",
+                *(origin.logged, place, fault.count, what, consequence),
+            )
 
     def took(self, origin: Origin, place: str, elapsed_ms: float) -> None:
         """Note a call that took longer than `SLOW_MS`."""

@@ -42,7 +42,7 @@ def file_set(path: str) -> str:
 def from_registry(url: str, place: str) -> str:
     """A registry's schema with all that it imports, as a descriptor set in base64; the schema is its last file.
 
-    Raises `OtherKind`, `RegistryError`."""
+    Raises `OtherKind`, `SchemaUnavailable`."""
     descriptor_pb2, _, _ = _protobuf()
     found = descriptor_pb2.FileDescriptorSet()
     done: set[str] = set()
@@ -58,7 +58,7 @@ def from_registry(url: str, place: str) -> str:
         try:
             file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(schema.text, validate=True))
         except Exception:
-            raise registry.RegistryError(
+            raise registry.SchemaUnavailable(
                 f"the registry gives the protobuf schema {at} not as a descriptor (?format=serialized), but as"
                 f" {schema.text[:60]!r}; its values can be read with value.format=binary"
             ) from None

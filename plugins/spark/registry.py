@@ -24,8 +24,8 @@ TIMEOUT_S: Final = 10.0
 LARGEST_BYTES: Final = 16 << 20
 
 
-class RegistryError(LogkernelError):
-    """The registry does not answer, or not with what was asked for."""
+class SchemaUnavailable(LogkernelError):
+    """The registry does not answer, or not with the schema that was asked for."""
 
 
 class Unframed(ValueError):
@@ -54,7 +54,7 @@ def unframed(data: bytes) -> tuple[int, bytes]:
 
 @lru_cache(maxsize=1024)
 def by_id(url: str, schema_id: int) -> Schema:
-    """A schema never changes, so it is asked for once a process. Raises `RegistryError`."""
+    """A schema never changes, so it is asked for once a process. Raises `SchemaUnavailable`."""
     return _schema(_get(url, f"/schemas/ids/{schema_id}"))
 
 
@@ -70,18 +70,18 @@ def version(subject: str, number: int | str) -> str:
 
 
 def latest(url: str, subject: str) -> tuple[int, Schema]:
-    """(id, schema) of the newest version of a subject. Raises `RegistryError`."""
+    """(id, schema) of the newest version of a subject. Raises `SchemaUnavailable`."""
     answer = _get(url, version(subject, "latest"))
     number = answer.get("id")
     if not isinstance(number, int):
-        raise RegistryError(f"{url}: subject {subject!r} has no schema id")
+        raise SchemaUnavailable(f"{url}: subject {subject!r} has no schema id")
     return number, _schema(answer)
 
 
 def _schema(answer: dict[str, Any]) -> Schema:
     text = answer.get("schema")
     if not isinstance(text, str):
-        raise RegistryError("the registry's answer has no schema")
+        raise SchemaUnavailable("the registry's answer has no schema")
     references = tuple((row["name"], row["subject"], int(row["version"])) for row in answer.get("references") or ())
     return Schema(answer.get("schemaType") or "AVRO", text, references)
 
@@ -103,7 +103,7 @@ def _get(url: str, place: str) -> dict[str, Any]:
             data = answer.read(LARGEST_BYTES + 1)
         found = json.loads(data) if len(data) <= LARGEST_BYTES else None
     except (OSError, ValueError) as error:
-        raise RegistryError(f"http://{host}{place}: {error}") from error
+        raise SchemaUnavailable(f"http://{host}{place}: {error}") from error
     if not isinstance(found, dict):
-        raise RegistryError(f"http://{host}{place} did not answer with a schema")
+        raise SchemaUnavailable(f"http://{host}{place} did not answer with a schema")
     return found

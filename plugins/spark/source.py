@@ -33,7 +33,7 @@ class LogkernelSource(DataSource):
         return "logkernel"
 
     def schema(self) -> str:
-        """DDL, as parsing it here would need a session. Raises `ConfigError`, `RegistryError`."""
+        """DDL, as parsing it here would need a session. Raises `ConfigError`, `SchemaUnavailable`."""
         from .rows import ddl
 
         options = option.parse(self.options)

@@ -49,7 +49,7 @@ class Typing:
 
 
 def resolved(found: ValueFormat, subscription: Subscription | None) -> Typing | None:
-    """None where values are not decoded. Raises `ConfigError`, `RegistryError`."""
+    """None where values are not decoded. Raises `ConfigError`, `SchemaUnavailable`."""
     if found.name in ("binary", "string"):
         return None
     given = Typing(found.name, found.schema, found.message, found.registry_url, found.strict)
@@ -97,7 +97,7 @@ def _of_kind(schema: registry.Schema, name: str, place: object, remedy: str) -> 
 
 def column(values: pa.Array, typing: Typing, kind: pa.DataType) -> pa.Array:
     """Binary values as `kind`; null where one cannot be read. Raises `UnreadableValue` where the typing is strict, and
-    `RegistryError` and `ConfigError` for a schema that the registry does not give, or that cannot be used."""
+    `SchemaUnavailable` and `ConfigError` for a schema that the registry does not give, or that cannot be used."""
     import pyarrow as pa
 
     decode = decoder(typing, kind)
@@ -122,7 +122,7 @@ def column(values: pa.Array, typing: Typing, kind: pa.DataType) -> pa.Array:
 
 def _of_the_query(error: Exception) -> bool:
     """Whether it is no fault of the one value. A schema of another format is: a stray record must not end a query."""
-    return isinstance(error, ConfigError | registry.RegistryError) and not isinstance(error, registry.OtherKind)
+    return isinstance(error, ConfigError | registry.SchemaUnavailable) and not isinstance(error, registry.OtherKind)
 
 
 def _fitting(row: Any, kind: pa.DataType, typing: Typing) -> Any:

@@ -85,8 +85,8 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
             "unreadable": {str(name): str(error) for name, error in sorted(directories.unreadable.items())},
             "uncleanable": {str(name): why for name, why in sorted(broker.cleaner.uncleanable.items())},
             "plugins": [
-                {"plugin": fault.origin.plugin, "distribution": fault.origin.distribution, "in": fault.place,
-                 "times": fault.count, "error": fault.error}
+                {"plugin": fault.origin.plugin, "distribution": fault.origin.distribution,
+                 "file": fault.origin.file, "in": fault.place, "times": fault.count, "error": fault.error}
                 for fault in kernel.faults
             ],
             "missing": [

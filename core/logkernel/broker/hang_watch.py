@@ -72,10 +72,9 @@ class HangWatch:
             hang = _hang(thread, call, for_ms)
             if for_ms - LOOK_MS < SLOW_MS or for_ms % AGAIN_MS < LOOK_MS:
                 log.error(
-                    "plugin hangs: plugin=%s distribution=%s in=%s for_s=%d at=%s; the broker answers no request until"
-                    " it returns",
-                    hang.origin.plugin, hang.origin.distribution, hang.place, for_ms // 1000, hang.at,
-                )  # fmt: skip
+                    "plugin hangs: %s in=%s for_s=%d at=%s; the broker answers no request until it returns",
+                    *(hang.origin.logged, hang.place, for_ms // 1000, hang.at),
+                )
             yield hang
 
 

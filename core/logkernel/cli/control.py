@@ -90,8 +90,8 @@ def status(data: str, as_json: bool) -> int:
         click.echo(f"{click.style('missing', fg='red')}: no plugin provides the {row['kind']} {row['name']!r}, which is"
                    f" set for topics {', '.join(row['topics'])}{more}: {row['consequence']}")  # fmt: skip
     for row in found["plugins"]:
-        click.echo(f"plugin {row['plugin']} of {row['distribution']} failed: {row['in']}, {row['times']} times:"
-                   f" {row['error']}")  # fmt: skip
+        source = row["distribution"] or row["file"]
+        click.echo(f"plugin {row['plugin']} of {source} failed: {row['in']}, {row['times']} times: {row['error']}")
     for row in found["cut"]:
         click.echo(f"cut by recovery: {row['partition']}: {row['path']}, byte {row['position']},"
                    f" {row['lostBytes']} bytes: {row['reason']}")  # fmt: skip

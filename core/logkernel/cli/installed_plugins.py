@@ -11,9 +11,11 @@ from attrs import define, field, frozen
 
 from logkernel.config.definitions import Setting
 from logkernel.errors import PluginError
+from logkernel.hookspecs import KINDS
 from logkernel.installed import EntryPoint, entry_points
 from logkernel.kernel import GROUP, Kernel
 
+KINDS_TOLD = f"Kinds: {', '.join(KINDS)}."
 LOADED, BLOCKED, NOT_ALLOWED = "loaded", "blocked", "not allowed"
 
 

@@ -16,7 +16,7 @@ import click
 from attrs import frozen
 
 from logkernel.cli.connection import pairs
-from logkernel.cli.installed_plugins import installed, module_of, plain_kind
+from logkernel.cli.installed_plugins import KINDS_TOLD, installed, module_of, plain_kind
 from logkernel.cli.output import json_option, put_json
 from logkernel.cli.parameters import IntRange
 from logkernel.errors import ConfigError, InvalidConfig, LogkernelError, PluginError
@@ -36,7 +36,7 @@ class Promise:
     why: str = ""
 
 
-@click.command
+@click.command(epilog=KINDS_TOLD)
 @click.argument("kind_or_module")
 @click.argument("name", required=False)
 @click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Give the plugin a setting.")

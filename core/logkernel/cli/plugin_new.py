@@ -74,7 +74,7 @@ def files(kind: str, distribution: str, name: str) -> dict[str, str]:
     }
 
 
-@click.command
+@click.command(epilog=f"Kinds: {', '.join(kinds())}.")
 @click.argument("kind")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--name", metavar="NAME", help="The plugin's name, as settings choose it.  [default: the folder's]")

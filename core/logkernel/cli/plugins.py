@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from logkernel.cli.connection import ConnectionOptions, bootstrap_option
-from logkernel.cli.installed_plugins import LOADED, Chosen, InstalledPlugin, installed, named
+from logkernel.cli.installed_plugins import KINDS_TOLD, LOADED, Chosen, InstalledPlugin, installed, named
 from logkernel.cli.output import json_option, put_json, put_table
 from logkernel.errors import PluginError
 
@@ -28,7 +28,7 @@ def _rows(config: str | None) -> list[InstalledPlugin]:
     return installed(allow, block)
 
 
-@click.command("list")
+@click.command("list", epilog=KINDS_TOLD)
 @click.argument("kind", required=False)
 @_config
 @bootstrap_option("Show which topics of this cluster choose a plugin.", envvar=None)

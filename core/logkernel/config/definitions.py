@@ -74,14 +74,22 @@ class PluginDeclaration:
     """What a plugin provides and owns: the results of its hooks `logkernel_names` and `logkernel_settings`."""
 
     plugin: str
-    """Its entry point."""
+    """Its entry point, or the module or class that was registered."""
     distribution: str
+    """Empty for a plugin that was registered in this process."""
     names: tuple[tuple[str, str], ...] = ()
     """(kind, name)."""
     settings: tuple[Setting, ...] = ()
+    file: str = ""
+    """Where the hooks of a plugin without a distribution are."""
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin!r} of distribution {self.distribution!r}"
+        return plugin_and_source(self.plugin, self.distribution, self.file)
+
+
+def plugin_and_source(plugin: str, distribution: str, file: str) -> str:
+    """Name a plugin, and where it comes from, as errors and the log do."""
+    return f"plugin {plugin!r} of distribution {distribution!r}" if distribution else f"plugin {plugin!r} in {file!r}"
 
 
 @mutable
@@ -96,8 +104,6 @@ class Definitions:
     """Settings that one group may have of its own (KIP-848, KIP-932)."""
     provided: dict[str, frozenset[tuple[str, str]]] = field(factory=dict)
     """Plugin → the (kind, name) pairs that it provides."""
-    warnings: list[str] = field(factory=list)
-    """Warnings about plugins' settings, for the log."""
 
     def __attrs_post_init__(self) -> None:
         for setting in self.topic.values():
@@ -107,28 +113,25 @@ class Definitions:
     def with_plugins(self, declarations: Sequence[PluginDeclaration]) -> Definitions:
         """Return these settings and those of plugins. If two plugins declare one setting, the outside plugin's counts.
 
-        A setting of the core cannot be replaced; a warning says so. With declarations, a setting that chooses a plugin
-        accepts only the names that they provide, as a built-in may be blocked. Raises PluginError, with the plugin's
-        name, for a setting that is not valid.
+        With declarations, a setting that chooses a plugin accepts only the names that they provide, as a built-in may
+        be blocked. Raises PluginError, with the plugin's name, for a setting that is not valid, or has the name of one
+        of the core's.
         """
         tables = {BROKER: dict(self.broker), TOPIC: dict(self.topic), GROUP: dict(self.group)}
-        warnings: list[str] = []
         for declared in declarations:
             for setting in declared.settings:
                 _judge(declared, setting)
-                known = tables[setting.scope].get(setting.name)
-                if known is None:
+                for scope, ours in ((BROKER, self.broker), (TOPIC, self.topic), (GROUP, self.group)):
+                    if setting.name in ours and not ours[setting.name].plugin:
+                        problem = f"has the name of the core's {scope} setting {setting.name}"
+                        raise _refused(declared, setting, problem, "give it a name of its own, such as acme.window.ms")
+                if setting.name not in tables[setting.scope]:
                     _enter(tables, declared, setting)
-                elif not known.plugin:
-                    warnings.append(
-                        f"{declared}: its setting {setting.name} has the name of one of the core's, which stays as it"
-                        f" is; give it a name of its own"
-                    )
         _check_references(tables, declarations)
         if declarations:
             _choose_among(tables, [pair for declared in declarations for pair in declared.names])
         provided = {declared.plugin: frozenset(declared.names) for declared in declarations}
-        return Definitions(tables[BROKER], tables[TOPIC], group=tables[GROUP], provided=provided, warnings=warnings)
+        return Definitions(tables[BROKER], tables[TOPIC], group=tables[GROUP], provided=provided)
 
 
 Tables = dict[str, dict[str, Setting]]

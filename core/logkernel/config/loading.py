@@ -53,7 +53,7 @@ def load(
 
     definitions = tables().with_plugins(declarations)
     raw, said = _all(path, overrides)
-    warnings = list(definitions.warnings)
+    warnings: list[str] = []
     given = _layer(raw.broker, definitions, warnings, lenient=raw.lenient)
     last: dict[str, RawSetting] = {row.name: row for row in said}
     above = _layer(list(last.values()), definitions, warnings)

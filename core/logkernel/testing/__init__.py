@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from logkernel.testing.kafka.cluster import KafkaCluster as KafkaCluster
     from logkernel.testing.kafka.kafka import Kafka as Kafka
     from logkernel.testing.kafka.matching import containing as containing
-    from logkernel.testing.schema_registry.server import RegistryError as RegistryError
+    from logkernel.testing.schema_registry.errors import RegistryError as RegistryError
     from logkernel.testing.schema_registry.server import SchemaRegistry as SchemaRegistry
     from logkernel.testing.service_harness import Reply as Reply
     from logkernel.testing.service_harness import SentRequest as SentRequest

@@ -28,7 +28,6 @@ from logkernel.kernel import Kernel
 from logkernel.plugin_faults import BUDGET_MS, SLOW_MS, WINDOW_S, Origin, PluginFaults, TimeBudget
 from logkernel.plugin_guards import GuardedIsr
 
-MINE = "registered in this process"
 PROVIDED: dict[str, Callable[[Kernel], Any]] = {
     "logkernel_partitioner": lambda kernel: kernel.partitioner("bad", {}, 0),
     "logkernel_interceptor": lambda kernel: kernel.interceptor("bad", {}),
@@ -43,6 +42,7 @@ PROVIDED: dict[str, Callable[[Kernel], Any]] = {
     "logkernel_fetch_filter": lambda kernel: kernel.fetch_filter("bad", {}),
     "logkernel_quota": lambda kernel: kernel.quota("bad", {}),
     "logkernel_assignor": lambda kernel: kernel.assignor("bad"),
+    "logkernel_authorizer": lambda kernel: kernel.authorizer("bad", {}),
     "logkernel_transport": lambda kernel: kernel.transport("bad"),
     "logkernel_coordination": lambda kernel: kernel.coordination("bad", lambda: None),  # type: ignore[arg-type, return-value]
     "logkernel_service": lambda kernel: kernel.service("bad", {}, None),  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ def fail() -> Any:
 
 
 def told(kernel: Kernel) -> list[tuple[str, str, str]]:
-    return [(fault.origin.plugin, fault.origin.distribution, fault.place) for fault in kernel.faults]
+    return [(fault.origin.plugin, fault.origin.file, fault.place) for fault in kernel.faults]
 
 
 @pytest.mark.parametrize("hook", PROVIDED)
@@ -103,9 +103,9 @@ def test_an_object_that_cannot_be_had_is_refused_and_named(hook: str, act: Calla
     kernel = Kernel(plugins=[misbehaving(hook, act)])
     with pytest.raises(PluginError) as refused:
         PROVIDED[hook](kernel)
-    assert f"plugin 'Bad' of distribution '{MINE}' failed in {hook}: {what}" in str(refused.value)
+    assert f"plugin 'Bad' in {__file__!r} failed in {hook}: {what}" in str(refused.value)
     assert "; fix or uninstall it, or block it by plugins.block" in str(refused.value)
-    assert told(kernel) == [("Bad", MINE, hook)]
+    assert told(kernel) == [("Bad", __file__, hook)]
 
 
 @pytest.mark.parametrize("hook", [hook for hook in PROVIDED if hook != "logkernel_decoder"])
@@ -129,7 +129,7 @@ def test_what_a_plugin_says_of_itself_is_refused_and_named(hook: str, act: Calla
     kernel = Kernel(plugins=[misbehaving(hook, act)])
     with pytest.raises(PluginError) as refused:
         DESCRIBED[hook](kernel)
-    assert f"plugin 'Bad' of distribution '{MINE}' failed in {hook}: {what}" in str(refused.value)
+    assert f"plugin 'Bad' in {__file__!r} failed in {hook}: {what}" in str(refused.value)
 
 
 @pytest.mark.parametrize("hook", TOLD)
@@ -138,7 +138,7 @@ def test_an_event_that_fails_in_one_plugin_is_noted_and_told_to_the_others(hook:
     kernel = Kernel(plugins=[misbehaving(hook, lambda: heard.append(hook)), misbehaving(hook, fail)])
     kernel.tell(hook, **TOLD[hook])
     assert heard == [hook]
-    assert told(kernel) == [("Bad", MINE, hook)]
+    assert told(kernel) == [("Bad", __file__, hook)]
 
 
 @pytest.mark.parametrize("hook", sorted(HOOKS))
@@ -168,7 +168,7 @@ def test_a_hook_that_does_not_return_is_named(hook: str) -> None:
         woken.set()
         thread.join(10)
     (hang_found,) = found[-1]
-    assert (hang_found.origin, hang_found.place) == (Origin("Bad", MINE), hook)
+    assert (hang_found.origin, hang_found.place) == (Origin("Bad", "", __file__), hook)
 
 
 # ---------------------------------------------------------------- what decides
@@ -267,7 +267,9 @@ def test_what_it_decides_for_fails_safely_and_the_rest_goes_on(setting: str, act
         assert [record.value for record in log.read("ok")] == [b"before", b"after"]
         found: list[dict[str, Any]] = []
         status(log.broker, {}, found.append)
-        assert {(row["plugin"], row["distribution"]) for row in found[0]["plugins"]} == {("Deciding", MINE)}
+        assert {(row["plugin"], row["distribution"], row["file"]) for row in found[0]["plugins"]} == {
+            ("Deciding", "", __file__)
+        }
 
 
 @ACTS

@@ -101,7 +101,7 @@ def test_copies_bring_the_settings_and_topics_of_services(tmp_path, built_ins, o
 
 def test_a_distribution_that_is_not_allowed_is_left_out(tmp_path, built_ins, outside, monkeypatch):
     config = blocking(tmp_path, built_ins, allow="other")
-    command = [sys.executable, "-m", "logkernel", "serve", "--config", str(config)]
+    command = [sys.executable, "-m", "logkernel", "serve", "--config", str(config), "--listen", "127.0.0.1:0"]
     monkeypatch.setenv("PYTHONPATH", str(outside))
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2

@@ -150,7 +150,7 @@ def test_one_that_fails_fails_its_topic_alone(
     script.answer = answer
     failed, well = (row.partition_responses[0] for row in produce(log, client, TOPIC, "plain").responses)
     assert (failed.error_code, well.error_code) == (UnknownServerError.code, 0)
-    assert "plugin 'Scripted' of distribution 'registered in this process'" in failed.error_message
+    assert f"plugin 'Scripted' in {__file__!r}" in failed.error_message
     failed_read, read = (row.partitions[0] for row in fetch(log, client, TOPIC, "plain").responses)
     assert (failed_read.error_code, failed_read.records, read.error_code) == (UnknownServerError.code, None, 0)
     assert [fault.place for fault in log.broker.runtime.kernel.faults] == ["quota a"]

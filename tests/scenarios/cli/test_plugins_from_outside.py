@@ -108,6 +108,43 @@ def test_a_plugin_that_cannot_be_loaded_is_listed(
     assert row["state"].startswith("cannot be loaded: ModuleNotFoundError")
 
 
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("import logkernel\n\n@logkernel.hookimpl\ndef logkernel_names():\n    return [1 / 0]\n",
+         "plugin 'acme_hurt' in '{file}' failed in logkernel_names: ZeroDivisionError"),
+        ("def logkernel_names():\n    return []\n",
+         "plugin acme_hurt: function logkernel_names isn't marked; decorate it with @logkernel.hookimpl"),
+    ],
+    ids=["raises", "unmarked"],
+)  # fmt: skip
+def test_the_list_names_the_file_of_a_plugin_that_fails(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    body: str,
+    problem: str,
+) -> None:
+    """It said "of distribution 'registered in this process'"."""
+    info = tmp_path / "acme_hurt-1.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[logkernel]\nacme-hurt = acme_hurt\n")
+    (tmp_path / "acme_hurt.py").write_text(body)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "acme_hurt", raising=False)
+    (row,) = [row for row in said(capsys, "list") if row["plugin"] == "acme-hurt"]
+    assert row["state"].startswith(f"cannot be loaded: {problem.format(file=tmp_path / 'acme_hurt.py')}")
+    assert "this process" not in row["state"]
+
+
+@pytest.mark.parametrize("command", ["new", "check", "list"])
+def test_help_names_the_kinds(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugin", command, "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    _, _, kinds = told.partition("Kinds: ")
+    assert {"assignor", "cleanup policy", "fetch filter"} <= set(kinds.removesuffix(".").split(", "))
+
+
 def test_topics_that_choose_a_plugin_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     import logkernel
 

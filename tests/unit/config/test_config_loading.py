@@ -314,12 +314,31 @@ PLUGIN = (
     Setting("acme.region", STRING, "eu", None, "Where.", scope=TOPIC),
     Setting("acme.token", STRING, "", None, "A token."),
     Setting("acme.mode", STRING, "fast", OneOf("fast", "safe"), "How.", scope=TOPIC),
-    Setting("node.id", INT, "9", None, ""),
 )
 
 
 def declared(*settings: Setting, names: Sequence[tuple[str, str]] = ()) -> list[PluginDeclaration]:
     return [PluginDeclaration("acme", "acme-plugins", tuple(names), settings)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "core"),
+    [
+        (Setting("node.id", INT, "9", None, ""), "broker"),
+        (Setting("retention.ms", INT, "9", None, "", scope=TOPIC), "topic"),
+        (Setting("retention.ms", INT, "9", None, ""), "topic"),
+        (Setting("node.id", INT, "9", None, "", scope=TOPIC), "broker"),
+    ],
+    ids=["broker", "topic", "broker's like a topic's", "topic's like a broker's"],
+)
+def test_a_plugin_s_setting_with_the_name_of_one_of_the_core_s_is_refused(setting: Setting, core: str) -> None:
+    """It was a warning, or nothing: the plugin read the core's value."""
+    with pytest.raises(PluginError) as refused:
+        BrokerConfig.load(None, {}, declared(setting))
+    assert str(refused.value) == (
+        f"plugin 'acme' of distribution 'acme-plugins': its setting {setting.name} has the name of the core's {core}"
+        f" setting {setting.name}; give it a name of its own, such as acme.window.ms"
+    )
 
 
 def test_settings_and_names_of_plugins() -> None:
@@ -334,12 +353,7 @@ def test_settings_and_names_of_plugins() -> None:
             ],
         ),
     )  # fmt: skip
-    assert [warning for warning in config.warnings if "node.id" in warning] == [
-        "plugin 'acme' of distribution 'acme-plugins': its setting node.id has the name of one of the core's, which"
-        " stays as it is; give it a name of its own"
-    ]
     assert config.get("acme.token") == ""
-    assert config.get("node.id") == 1
     plain = config.topic_settings()
     assert (plain.plugin, plain.election, plain.unclean_leader_election_enable) == (
         {"acme.region": "us", "acme.mode": "fast"},

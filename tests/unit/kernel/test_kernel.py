@@ -1,5 +1,7 @@
 """The kernel: plugins by name, strangers before built-ins, errors that name the remedy."""
 
+from types import ModuleType, SimpleNamespace
+
 import pytest
 
 from logkernel import hookspecs
@@ -128,7 +130,61 @@ def test_a_misspelt_hook_is_told_with_the_nearest_and_the_plugin(caplog):
     Kernel(plugins=[Sloppy()])
     (message,) = told(caplog, "there is no hook")
     assert message.endswith("there is no hook logkernel_partitoner; did you mean logkernel_partitioner?")
-    assert "of distribution 'registered in this process'" in message
+    assert f" in {__file__!r}: " in message
+
+
+class Unmarked:
+    def logkernel_names(self):
+        return [("cleanup policy", "shred")]
+
+    @hookimpl
+    def logkernel_cleanup(self, name):
+        return None
+
+
+class NearlyUnmarked:
+    def logkernel_nams(self):
+        return [("cleanup policy", "shred")]
+
+    def logkernel_home(self):
+        """No hook is called so or nearly so."""
+
+    @property
+    def logkernel_state(self):
+        raise RuntimeError("a property is not asked")
+
+    @hookimpl
+    def logkernel_cleanup(self, name):
+        return None
+
+
+def test_a_hook_without_its_mark_is_refused_and_named():
+    """It was never called, and a setting that chose the plugin was refused."""
+    with pytest.raises(PluginError) as refused:
+        Kernel(plugins=[Unmarked()])
+    assert str(refused.value).startswith("plugin <")
+    assert str(refused.value).endswith(": function logkernel_names isn't marked; decorate it with @logkernel.hookimpl")
+
+
+def test_a_hook_without_its_mark_is_refused_in_a_module_and_an_installed_one(monkeypatch):
+    module = ModuleType("acme_plain")
+    module.logkernel_names = Unmarked.logkernel_names
+    told = ": function logkernel_names isn't marked; decorate it with @logkernel.hookimpl$"
+    with pytest.raises(PluginError, match=f"^plugin acme_plain{told}"):
+        Kernel(plugins=[module])
+    point = SimpleNamespace(name="plain", target="acme_plain", distribution="acme-plugins", load=lambda: module)
+    monkeypatch.setattr("logkernel.kernel.entry_points", lambda group: iter([point]))
+    with pytest.raises(PluginError, match=f"^plugin 'plain' of distribution 'acme-plugins'{told}"):
+        Kernel()
+
+
+def test_a_misspelt_hook_without_its_mark_is_told(caplog):
+    Kernel(plugins=[NearlyUnmarked()])
+    (message,) = told(caplog, "isn't marked")
+    assert message.endswith(
+        "function logkernel_nams isn't marked, and there is no such hook; did you mean logkernel_names? Then decorate"
+        " it with @logkernel.hookimpl"
+    )
 
 
 def test_an_unknown_kind_is_told_with_the_nearest_and_the_plugin(caplog):
@@ -138,8 +194,8 @@ def test_an_unknown_kind_is_told_with_the_nearest_and_the_plugin(caplog):
     (near,) = told(caplog, "'shred'")
     assert "gives 'shred' the unknown kind 'cleanup'; did you mean 'cleanup policy'?" in near
     (far,) = told(caplog, "'zigzag'")
-    assert "use one of assignor, cleanup policy, codec," in far
-    assert all("of distribution 'registered in this process'" in message for message in (near, far))
+    assert "use one of assignor, authorizer, cleanup policy," in far
+    assert all(f" in {__file__!r}: " in message for message in (near, far))
 
 
 def test_a_codec_that_no_batch_can_name_is_told(caplog):

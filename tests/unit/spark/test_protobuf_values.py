@@ -199,5 +199,5 @@ def test_protobuf_that_a_registry_does_not_give(verbatim: SchemaRegistry) -> Non
         (3, "not as a descriptor.*message M"),
         (4, "schemas/ids/4.*404"),
     ):
-        with pytest.raises(registry.RegistryError, match=why):
+        with pytest.raises(registry.SchemaUnavailable, match=why):
             column(pa.array([framed(number, b"\x00")]), typing, kind)

@@ -288,7 +288,7 @@ def test_a_password_in_the_url_is_not_sent_in_the_clear_path(schemas: SchemaRegi
 
 
 def test_errors_of_a_registry(schemas: SchemaRegistry) -> None:
-    with pytest.raises(registry.RegistryError, match="404") as caught:
+    with pytest.raises(registry.SchemaUnavailable, match="404") as caught:
         resolved(ValueFormat("avro", registry_url=schemas.url.replace("//", "//user:secret@")), T)
     assert "secret" not in str(caught.value)
     with pytest.raises(ConfigError, match="not an http"):

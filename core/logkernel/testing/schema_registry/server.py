@@ -12,10 +12,10 @@ from logkernel.testing.schema_registry.app import App, Asked, unread
 from logkernel.testing.schema_registry.catalog import Config, Registered
 from logkernel.testing.schema_registry.compatibility import Level
 from logkernel.testing.schema_registry.contract import Reference, Schema, SchemaFormat
-from logkernel.testing.schema_registry.errors import RegistryError, invalid_compatibility
+from logkernel.testing.schema_registry.errors import invalid_compatibility
 from logkernel.testing.schema_registry.registry import LATEST, Registry
 
-__all__ = ["Reference", "Registered", "RegistryError", "Schema", "SchemaRegistry"]
+__all__ = ["Reference", "Registered", "Schema", "SchemaRegistry"]
 
 
 class SchemaRegistry:
