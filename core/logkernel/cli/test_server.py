@@ -14,6 +14,7 @@ from logkernel.config.sources import RawSetting
 from logkernel.errors import ConfigError
 
 LOCAL: Final = "127.0.0.1:0"
+MOST_BROKERS: Final = 50
 
 
 @click.command("test-server")
@@ -22,6 +23,11 @@ LOCAL: Final = "127.0.0.1:0"
 )
 @click.option(
     "--set", "given", multiple=True, metavar="NAME=VALUE", help="Set a broker setting by its Kafka name; repeatable."
+)
+@click.option(
+    "--brokers",
+    type=IntRange(1, MOST_BROKERS),
+    help="Run so many brokers, whose leaders move and die.  [default: one, without a cluster]",
 )
 @click.option(
     "--listen", default=LOCAL, show_default=True, metavar="HOST:PORT", help="Address for clients; port 0 is a free one."
@@ -48,6 +54,7 @@ LOCAL: Final = "127.0.0.1:0"
 def test_server(
     topics: tuple[str, ...],
     given: tuple[str, ...],
+    brokers: int | None,
     listen: str,
     advertised: str | None,
     control: str,
@@ -59,7 +66,7 @@ def test_server(
     stay: bool,
     log_level: str,
 ) -> int:
-    """Run a broker for tests, with a control port over HTTP. Print one line of JSON when both are ready.
+    """Run a broker for tests, or several, with a control port over HTTP. Print one line of JSON when both are ready.
 
     The line has bootstrap_servers, control, listen, pid and version. The server ends by SIGTERM, and with the process
     that started it: when its standard input is a pipe that closes, or when its parent process ends.
@@ -75,13 +82,18 @@ def test_server(
         "settings": {name: RawSetting(name, text, "--set") for name, text in pairs(given).items()},
         "plugins": [_module(name) for name in plugins],
         "path": data,
-        "listen": listen,
-        "advertised": advertised,
         "as_version": as_version,
         "seed": seed,
         "faults": faults or (),
     }
-    run(options, control=host_and_port("--control", control), stay=stay, ready=click.echo)
+    if brokers is None:
+        options |= {"listen": listen, "advertised": advertised}
+    elif listen != LOCAL or advertised is not None:
+        raise click.UsageError(
+            "--listen and --advertised are for one broker; several listen on free ports of 127.0.0.1: leave out either"
+            " these or --brokers"
+        )
+    run(options, brokers=brokers, control=host_and_port("--control", control), stay=stay, ready=click.echo)
     return 0
 
 

@@ -33,8 +33,8 @@ from logkernel.errors import LogkernelError
 from logkernel.testing.child.control import ControlClient
 from logkernel.testing.http_server import HttpServer
 from logkernel.testing.kafka.kafka import Kafka
-from logkernel.testing.server.control import Control
 from logkernel.testing.server.main import run
+from logkernel.testing.server.one_broker import BrokerControl
 
 STANDARD: Final = 3
 """Descriptors of a process: input, output, error."""
@@ -62,7 +62,7 @@ def main(descriptor: int) -> None:
 def _warm_up() -> None:
     """Have made what is made once in a process. No thread is left."""
     with tempfile.TemporaryDirectory() as folder, Kafka(path=folder) as kafka:
-        server = HttpServer(Control(kafka))
+        server = HttpServer(BrokerControl(kafka))
         control = ControlClient()
         control.reach(server.url)
         control.call("POST", "topics", body={"a": 1})

@@ -30,7 +30,7 @@ from logkernel.testing.kafka.disk import TestDisk
 from logkernel.testing.kafka.due_work import do_due_work
 from logkernel.testing.kafka.faults import MOVE_LEADER, RESTART, Fault, Faults
 from logkernel.testing.kafka.here import settings_of
-from logkernel.testing.kafka.requests import KeptRequests, RequestLog
+from logkernel.testing.kafka.requests import ClientRequest, KeptRequests, RequestLog
 from logkernel.testing.kafka.view import WITHIN_S, KafkaView, Topics
 from logkernel.testing.kafka.waiting import wait_for
 from logkernel.testing.kafka.watch import BrokerWatch
@@ -46,7 +46,7 @@ FOR_CLUSTERS: Final = {"replica.fetch.wait.max.ms": 50, "replica.fetch.backoff.m
 a jump of the clock, soon asks for another."""
 HERE: Final = (
     "the brokers of a KafkaCluster run in the test's process; leave out process (kill(node) ends one as kill -9 would),"
-    " or use Kafka"
+    " or run logkernel test-server --brokers"
 )
 ACTS_S: Final = 10.0
 """How long `close` waits for what faults do to the cluster."""
@@ -166,6 +166,15 @@ class KafkaCluster(KafkaView):
         return self._cluster.bootstrap_servers
 
     @property
+    def listens(self) -> str:
+        """Where the brokers that run listen, which is what clients are told."""
+        return self.bootstrap_servers
+
+    def requests_since(self, number: int, most: int, most_bytes: int) -> tuple[list[tuple[int, ClientRequest]], int]:
+        """See `Kafka.requests_since`."""
+        return self._run(lambda: (self._requests.since(number, most, most_bytes), self._requests.end))
+
+    @property
     def requests(self) -> KeptRequests:
         """What clients asked of all brokers, decoded, the oldest first; the newest 10,000 are kept."""
         return self._run(lambda: KeptRequests(self._requests, self._clear_requests))
@@ -195,6 +204,12 @@ class KafkaCluster(KafkaView):
         with self._life:
             self._cluster.start(node)
 
+    def restart(self, node: int) -> None:
+        """Stop a broker cleanly, and start it."""
+        with self._life:
+            self._cluster.stop(node)
+            self._cluster.start(node)
+
     def pause(self, node: int) -> None:
         """See `Cluster.pause`."""
         self._cluster.pause(node)
@@ -214,14 +229,19 @@ class KafkaCluster(KafkaView):
     @contextmanager
     def full_disk(self, node: int) -> Iterator[None]:
         """Meanwhile the disk of a broker has no room. Raises `ConfigError` for brokers in a folder."""
-        disk = self._cluster.disk(node)
-        if not isinstance(disk, TestDisk):
-            raise ConfigError("only a broker in memory can be without room; leave out path")
-        disk.is_full = True
+        self.fill_disk(node)
         try:
             yield
         finally:
-            disk.is_full = False
+            self.fill_disk(node, False)
+
+    def fill_disk(self, node: int, full: bool = True) -> None:
+        """Have no room on the disk of a broker from now on, or room again. Raises `ConfigError` for brokers in a
+        folder."""
+        disk = self._cluster.disk(node)
+        if not isinstance(disk, TestDisk):
+            raise ConfigError("only a broker in memory can be without room; leave out path")
+        disk.is_full = full
 
     # ------------------------------------------------------------ snapshots
 

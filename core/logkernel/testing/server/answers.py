@@ -11,7 +11,7 @@ A failed call's answer is `{"error": NAME, "message": "problem; remedy"}`:
 | 409 | what was waited for did not come (`AssertionError`), or the broker refuses (Kafka's errors) |
 | 413 | the body is too large |
 | 500 | the test server failed; its log on stderr says where |
-| 503 | the broker is stopped |
+| 503 | the broker is stopped, or each of several |
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def failed(status: int, error: str, message: str) -> Response:
     return answer(status, {"error": error, "message": message})
 
 
-def told(error: Exception, *, running: bool) -> Response:
-    """What a call raised; `running` says whether there is a broker."""
+def told(error: Exception, stopped: str) -> Response:
+    """What a call raised. `stopped` is what is said where no broker runs, "" where one does."""
     name, text = type(error).__name__, str(error)
     if isinstance(error, AssertionError):
         return failed(409, name, text)
@@ -55,8 +55,8 @@ def told(error: Exception, *, running: bool) -> Response:
         return failed(400, name, "the body is nested too deeply; send less within another")
     if isinstance(error, BAD):
         return failed(400, name, text)
-    if isinstance(error, LogkernelError) and not running:
-        return failed(503, name, "the broker is stopped; POST /broker/start")
+    if isinstance(error, LogkernelError) and stopped:
+        return failed(503, name, stopped)
     if isinstance(error, MISSING):
         return failed(404, name, text)
     if isinstance(error, LogkernelError):
@@ -70,14 +70,15 @@ def unread(refusal: HTTPException) -> Response:
     return failed(refusal.code or 500, type(refusal).__name__, f"{refusal.description} Send a smaller body.")
 
 
-def refused(refusal: HTTPException, request: Request) -> Response:
-    """What the router refuses, or a `NotFound` of ours with its own words."""
+def refused(refusal: HTTPException, request: Request, hint: str) -> Response:
+    """What the router refuses, or a `NotFound` of ours with its own words. `hint` is the remedy for a path that another
+    kind of server has, "" for any other."""
     code = refusal.code or 500
     if code == 405:
         methods = sorted(set(getattr(refusal, "valid_methods", None) or ()) - {"HEAD", "OPTIONS"})
         text = f"{request.path} has no {request.method}; use {' or '.join(methods)}"
     elif code == 404 and refusal.description == NotFound.description:
-        text = f"there is no {request.path}; GET /health, and see docs/testing-other-languages.md"
+        text = f"there is no {request.path}; {hint or 'GET /health, and see docs/testing-other-languages.md'}"
     else:
         text = str(refusal.description)
     return failed(code, type(refusal).__name__, text)

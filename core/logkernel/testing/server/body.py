@@ -73,8 +73,8 @@ class Fields:
             raise ConfigError(f"{name} is {found!r}; write a number from 0 to {high:g}")
         return found
 
-    def flag(self, name: str) -> bool:
-        found = self.any(name)
+    def flag(self, name: str, default: Any = MISSING) -> bool:
+        found = self.any(name, default)
         if not isinstance(found, bool):
             raise ConfigError(f"{name} is {found!r}; write true or false")
         return found

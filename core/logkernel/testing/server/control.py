@@ -1,20 +1,20 @@
-"""The control port: what a `Kafka` can do, over HTTP. docs/testing-other-languages.md has the table of calls.
+"""The control port: what a `Kafka` or a `KafkaCluster` can do, over HTTP. docs/testing-other-languages.md has the table
+of calls.
 
 Bodies and answers are JSON; `answers` says what a failed call is answered with.
 """
 
 from __future__ import annotations
 
-import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from logkernel import __version__
 from logkernel.errors import ConfigError, GroupIdNotFound, UnknownTopicOrPartition
 from logkernel.testing.kafka.apis import check_api
 from logkernel.testing.kafka.faults import Fault, Faults
@@ -33,7 +33,7 @@ from logkernel.testing.server.rows import (
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from logkernel.testing.kafka.broker import KafkaSnapshot
+    from logkernel.testing.kafka.cluster import KafkaCluster
     from logkernel.testing.kafka.kafka import Kafka
 
 MOST_WITHIN_S: Final = 600.0
@@ -51,10 +51,17 @@ UNITS: Final = {"days": 1.0, "hours": 24.0, "minutes": 1_440.0, "seconds": 86_40
 """How many of each are in a day."""
 
 
-class Control:
-    """The WSGI application. Requests may come on many threads."""
+class Control(ABC):
+    """The WSGI application, without what is said of brokers. Requests may come on many threads."""
 
-    def __init__(self, kafka: Kafka) -> None:
+    routes: ClassVar[Map]
+    """Path and method → the name of a method here."""
+    stopped: ClassVar[str]
+    """What is said where no broker runs."""
+    elsewhere: ClassVar[tuple[tuple[str, ...], str]]
+    """Beginnings of paths that the other kind of server has, and what is said of them."""
+
+    def __init__(self, kafka: Kafka | KafkaCluster) -> None:
         """`kafka` is in this process."""
         assert isinstance(kafka.faults, Faults)
         self._kafka = kafka
@@ -63,8 +70,7 @@ class Control:
         """Held while the broker is stopped or started."""
         self._faults: dict[int, Fault] = {}
         self._next_fault = 1
-        self._snapshots: dict[str, KafkaSnapshot] = {}
-        self._full = False
+        self._snapshots: dict[str, Any] = {}
         for fault in self._asked.made:
             self._number(fault)
 
@@ -75,42 +81,21 @@ class Control:
         try:
             if request.headers.get("Origin") is not None:
                 return failed(403, "Forbidden", "a web page sent this; call the control port from a test")
-            name, values = _MAP.bind_to_environ(request.environ).match()
+            name, values = self.routes.bind_to_environ(request.environ).match()
             call: Callable[..., Any] = getattr(self, name)
             return answer(200, call(_given(request), **values))
         except HTTPException as error:
-            return refused(error, request)
+            paths, hint = self.elsewhere
+            return refused(error, request, hint if request.path.startswith(paths) else "")
         except Exception as error:
-            return told(error, running=self._kafka.running)
+            return told(error, "" if self.running else self.stopped)
 
-    # ------------------------------------------------------------ life
+    @property
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether a broker runs."""
 
-    def health(self, given: Any) -> Any:
-        Fields(given).end()
-        return {
-            "status": "running" if self._kafka.running else "stopped",
-            "bootstrap_servers": self._kafka.bootstrap_servers,
-            "version": __version__,
-            "pid": os.getpid(),
-        }
-
-    def stop(self, given: Any) -> Any:
-        return self._live(given, self._kafka.stop)
-
-    def kill(self, given: Any) -> Any:
-        return self._live(given, self._kafka.kill)
-
-    def start(self, given: Any) -> Any:
-        return self._live(given, self._kafka.start)
-
-    def restart(self, given: Any) -> Any:
-        return self._live(given, self._kafka.restart)
-
-    def _live(self, given: Any, turn: Callable[[], None]) -> Any:
-        Fields(given).end()
-        with self._life:
-            turn()
-        return self.health({})
+    # ------------------------------------------------------------ snapshots
 
     def snapshots(self, given: Any) -> Any:
         Fields(given).end()
@@ -136,23 +121,11 @@ class Control:
         del self._snapshots[name]
         return {"deleted": name}
 
-    def _snapshot(self, name: str) -> KafkaSnapshot:
+    def _snapshot(self, name: str) -> Any:
         if name not in self._snapshots:
             there = ", ".join(sorted(self._snapshots)) or "none"
             raise NotFound(f"there is no snapshot {name!r} (there are: {there}); save it first")
         return self._snapshots[name]
-
-    def disk(self, given: Any) -> Any:
-        Fields(given).end()
-        return {"full": self._full}
-
-    def set_disk(self, given: Any) -> Any:
-        fields = Fields(given)
-        full = fields.flag("full")
-        fields.end()
-        self._kafka.fill_disk(full)
-        self._full = full
-        return {"full": full}
 
     # ------------------------------------------------------------ topics and records
 
@@ -304,6 +277,7 @@ class Control:
         api, client_id = fields.text("api", None), fields.text("client_id", None)
         after = fields.number("after", 0, MOST_OFFSET, 0)
         limit = fields.number("limit", 1, MOST_REQUESTS, MOST_REQUESTS)
+        broker = fields.number("broker", 0, MOST_PARTITION, None)
         fields.end()
         if api is not None:
             check_api(api)
@@ -312,7 +286,9 @@ class Control:
         rows = [
             request_row(number, request)
             for number, request in found
-            if api in (None, request.api) and client_id in (None, request.client_id)
+            if api in (None, request.api)
+            and client_id in (None, request.client_id)
+            and broker in (None, request.broker)
         ]
         return {"requests": rows, "next": following, "more": following < end}
 
@@ -389,16 +365,10 @@ class Control:
 WITHIN_S: Final = 10.0
 ROUTES: Final = (
     ("GET", "/health", "health"),
-    ("POST", "/broker/stop", "stop"),
-    ("POST", "/broker/kill", "kill"),
-    ("POST", "/broker/start", "start"),
-    ("POST", "/broker/restart", "restart"),
     ("GET", "/snapshots", "snapshots"),
     ("PUT", "/snapshots/<name>", "save"),
     ("POST", "/snapshots/<name>/restore", "restore"),
     ("DELETE", "/snapshots/<name>", "forget"),
-    ("GET", "/disk", "disk"),
-    ("PUT", "/disk", "set_disk"),
     ("GET", "/topics", "topics"),
     ("POST", "/topics", "create_topics"),
     ("DELETE", "/topics/<topic>", "delete_topic"),
@@ -423,9 +393,12 @@ ROUTES: Final = (
     ("DELETE", "/faults", "clear_faults"),
     ("DELETE", "/faults/<int:number>", "remove_fault"),
 )
-"""(method, path, method of `Control`)."""
-_MAP: Final = Map([Rule(path, methods=[method], endpoint=name) for method, path, name in ROUTES])
-"""It takes 20 ms to make."""
+"""(method, path, method of `Control`), of each kind of server."""
+
+
+def routes(*own: tuple[str, str, str]) -> Map:
+    """A map of these and `ROUTES`. It takes 20 ms to make."""
+    return Map([Rule(path, methods=[method], endpoint=name) for method, path, name in (*ROUTES, *own)])
 
 
 def _given(request: Request) -> Any:

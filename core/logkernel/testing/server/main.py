@@ -8,14 +8,18 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from logkernel import __version__
 from logkernel.testing.http_server import HttpServer
 from logkernel.testing.kafka.kafka import Kafka
 from logkernel.testing.server.answers import unread
-from logkernel.testing.server.control import Control
 from logkernel.testing.server.lifeline import Lifeline
+from logkernel.testing.server.one_broker import BrokerControl
+
+if TYPE_CHECKING:
+    from logkernel.testing.kafka.cluster import KafkaCluster
+    from logkernel.testing.server.control import Control
 
 MAX_BODY_BYTES: Final = 64 << 20
 """Records of a produce call."""
@@ -24,12 +28,14 @@ MAX_BODY_BYTES: Final = 64 << 20
 def run(
     options: Mapping[str, Any],
     *,
+    brokers: int | None = None,
     control: tuple[str, int] = ("127.0.0.1", 0),
     stay: bool = False,
     ready: Callable[[str], None],
 ) -> None:
-    """Run a `Kafka(**options)` until SIGTERM or SIGINT comes, or the process that started this one ends, unless it is
-    to `stay` then. `ready` gets the line, without its end. Raises what `Kafka` does, and `CannotListen`.
+    """Run a `Kafka(**options)`, or a `KafkaCluster(brokers, **options)`, until SIGTERM or SIGINT comes, or the process
+    that started this one ends, unless it is to `stay` then. `ready` gets the line, without its end. Raises what `Kafka`
+    does, and `CannotListen`.
 
     A call that is being answered then ends with the process; a broker in a folder is closed cleanly.
     """
@@ -43,9 +49,23 @@ def run(
         signal.signal(number, end)
     if not stay:
         lifeline.hold()
-    with Kafka(**options) as kafka:
-        server = HttpServer(Control(kafka), *control, max_body_bytes=MAX_BODY_BYTES, refused=unread)
+    kafka, app = _one(options) if brokers is None else _several(brokers, options)
+    with kafka:
+        server = HttpServer(app, *control, max_body_bytes=MAX_BODY_BYTES, refused=unread)
         where = {"bootstrap_servers": kafka.bootstrap_servers, "control": server.url, "listen": kafka.listens}
         ready(json.dumps({**where, "pid": os.getpid(), "version": __version__}))
         lifeline.wait()
         threading.Thread(target=server.close, daemon=True).start()
+
+
+def _one(options: Mapping[str, Any]) -> tuple[Kafka, Control]:
+    kafka = Kafka(**options)
+    return kafka, BrokerControl(kafka)
+
+
+def _several(brokers: int, options: Mapping[str, Any]) -> tuple[KafkaCluster, Control]:
+    from logkernel.testing.kafka.cluster import KafkaCluster
+    from logkernel.testing.server.several_brokers import ClusterControl
+
+    kafka = KafkaCluster(brokers, **options)
+    return kafka, ClusterControl(kafka)
