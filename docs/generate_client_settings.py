@@ -1,4 +1,5 @@
-"""Writes docs/producer-settings.md and docs/consumer-settings.md: `python docs/generate_client_settings.py`."""
+"""Writes docs/producer-settings.md, docs/consumer-settings.md and docs/client-security-settings.md:
+`python docs/generate_client_settings.py`."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from textwrap import fill
 
 from logkernel.client.settings.consumer import CONSUMER
 from logkernel.client.settings.producer import ALIASES, PRODUCER
-from logkernel.client.settings.table import NOT_HERE, ClientSetting
+from logkernel.client.settings.table import COMMON, NOT_HERE, ClientSetting
 from logkernel.config.values import TYPE_NAMES, render
+from logkernel.security.client_table import CLIENT_SECURITY, REFUSED, SYNONYMS, WITHOUT_EFFECT
+
+OF_SECURITY = {setting.name for setting in CLIENT_SECURITY}
 
 HEAD = """\
 # Settings of the {client}
@@ -25,6 +29,17 @@ defaults of all its clients.
 
 Names, types, bounds and defaults are Apache Kafka's, unless the setting says otherwise. A setting that is unknown, out
 of bounds or in conflict with another raises `ConfigError`.
+
+Every client also takes the settings of [TLS and SASL](client-security-settings.md).
+"""
+
+SECURITY_HEAD = """\
+# Settings of TLS and SASL
+
+Written by `docs/generate_client_settings.py`; a test fails when it is stale.
+
+Every client takes them; [security.md](security.md) shows how. Names, types and defaults are Apache Kafka's, or
+librdkafka's where Kafka has none. Values of the type password are shown as `[hidden]`, in errors and elsewhere.
 """
 
 
@@ -54,16 +69,19 @@ def aliases() -> list[str]:
     ]
 
 
+def entries(settings: Iterable[ClientSetting]) -> list[str]:
+    return [entry(setting) for setting in sorted(settings, key=lambda setting: setting.name)]
+
+
+def refused(why: Mapping[str, str]) -> list[str]:
+    return ["\n## Refused\n", *["- " + wrapped(f"`{name}`: {text}") for name, text in why.items()]]
+
+
 def page(head: str, settings: Iterable[ClientSetting], more: Iterable[str]) -> str:
-    parts = [
-        head,
-        *[entry(setting) for setting in sorted(settings, key=lambda setting: setting.name)],
-        *more,
-        "\n## Refused\n",
-        *["- " + wrapped(f"`{name}`: {why}") for name, why in NOT_HERE.items()],
-        "- `ssl.*`, `sasl.*`: only PLAINTEXT is spoken",
-    ]
-    return "\n".join(parts) + "\n"
+    """A client's settings, without those that say who it is."""
+    own = [setting for setting in settings if setting.name not in OF_SECURITY]
+    why = {name: text for name, text in NOT_HERE.items() if name not in REFUSED}
+    return "\n".join([head, *entries(own), *more, *refused(why)]) + "\n"
 
 
 def producer_page() -> str:
@@ -76,9 +94,26 @@ def consumer_page() -> str:
     return page(HEAD.format(client="consumer", example=example), CONSUMER, ())
 
 
+def security_page() -> str:
+    names = [
+        "\n## librdkafka's names\n",
+        "They mean the same, and are taken too.\n",
+        "| name | is |",
+        "|---|---|",
+        *[f"| `{name}` | `{kafkas}` |" for name, kafkas in SYNONYMS.items()],
+        "\n## Without effect\n",
+        wrapped(
+            "Taken with a warning, as they are about Java: " + ", ".join(f"`{name}`" for name in sorted(WITHOUT_EFFECT))
+        ).replace("\n  ", "\n"),
+    ]
+    settings = [setting for setting in COMMON if setting.name in OF_SECURITY]
+    return "\n".join([SECURITY_HEAD, *entries(settings), *names, *refused(REFUSED)]) + "\n"
+
+
 PAGES: Mapping[Path, Callable[[], str]] = {
     Path(__file__).with_name("producer-settings.md"): producer_page,
     Path(__file__).with_name("consumer-settings.md"): consumer_page,
+    Path(__file__).with_name("client-security-settings.md"): security_page,
 }
 
 if __name__ == "__main__":

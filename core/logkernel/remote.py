@@ -9,6 +9,7 @@ from logkernel.client.cluster.bootstrap import bootstrap_addresses
 from logkernel.client.cluster.bootstrap_client import BootstrapClient
 from logkernel.client.factory import ClientFactory
 from logkernel.client.settings.producer import load_producer
+from logkernel.client.settings.table import channel_settings
 from logkernel.config.values import render
 from logkernel.errors import error_for
 from logkernel.kernel import Kernel
@@ -61,9 +62,10 @@ class RemoteLog:
         self._common = {"bootstrap_servers": servers, **settings}
         self._source: Source | None = None
         self._factory = ClientFactory(self.kernel, self._common, weak=True)
-        settings = {name.replace("_", "."): value for name, value in self._common.items()}
-        addresses = bootstrap_addresses(load_producer(self._common))
-        self._broker = BootstrapClient(self.kernel, addresses, settings, transport)
+        values = load_producer(self._common)
+        setup = "socket.connection.setup.timeout.ms"
+        settings = {setup: values[setup], **channel_settings(values)}
+        self._broker = BootstrapClient(self.kernel, bootstrap_addresses(values), settings, transport)
 
     def __enter__(self) -> RemoteLog:
         return self

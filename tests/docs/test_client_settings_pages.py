@@ -1,4 +1,4 @@
-"""docs/producer-settings.md and docs/consumer-settings.md say what the tables say."""
+"""The pages of clients' settings say what the tables say."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ def test_the_pages_are_fresh() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert {path.name for path in module.PAGES} == {"producer-settings.md", "consumer-settings.md"}
+    names = {"producer-settings.md", "consumer-settings.md", "client-security-settings.md"}
+    assert {path.name for path in module.PAGES} == names
     for path, text in module.PAGES.items():
         assert path.read_text(encoding="utf-8") == text(), "run python docs/generate_client_settings.py"

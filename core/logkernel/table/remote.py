@@ -22,8 +22,9 @@ from logkernel.client.cluster.leader_queries import EARLIEST_TIMESTAMP, LATEST_T
 from logkernel.client.consumer.fetcher import Fetcher
 from logkernel.client.consumer.positions import FAILED, Chunk, Part
 from logkernel.client.drivers.driver import mono_ms
-from logkernel.client.drivers.thread_driver import CHANNEL_SETTINGS, ThreadDriver
+from logkernel.client.drivers.thread_driver import ThreadDriver
 from logkernel.client.settings.consumer import load_consumer
+from logkernel.client.settings.table import channel_settings
 from logkernel.contracts import Codec
 from logkernel.errors import KafkaError, LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
@@ -194,7 +195,7 @@ class RemoteSource(ScanningSource):
         self._values = load_consumer(given)
         self._kernel = Kernel()
         self._bootstrap = bootstrap
-        channel = {name: self._values[name] for name in CHANNEL_SETTINGS}
+        channel = channel_settings(self._values)
         self._any = BootstrapClient(self._kernel, bootstrap_addresses(self._values), channel)
         self._mutex = threading.Lock()
         self._idle: dict[str, list[ThreadDriver]] = {}

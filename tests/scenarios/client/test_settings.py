@@ -26,18 +26,18 @@ from logkernel.client.settings.consumer import CONSUMER, load_consumer
 from logkernel.client.settings.producer import ALIASES, PRODUCER, load_producer
 from logkernel.client.settings.table import LONG_MAX
 from logkernel.errors import ConfigError, MessageTooLarge
+from logkernel.security.client_table import CLIENT_SECURITY
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.setting("security.protocol", "enable.metrics.push", "transaction.two.phase.commit.enable")
+@pytest.mark.setting("enable.metrics.push", "transaction.two.phase.commit.enable")
 def test_what_is_not_offered_is_refused() -> None:
-    assert values(security_protocol="PLAINTEXT", enable_metrics_push=False)
+    assert values(enable_metrics_push=False)
     for bad in (
-        {"security_protocol": "SSL"},
         {"enable_metrics_push": True},
         {"transaction_two_phase_commit_enable": True},
-        {"ssl_keystore_location": "x"},
+        {"ssl_engine_factory_class": "x"},
         {"config_providers": "x"},
     ):
         with pytest.raises(ConfigError):
@@ -103,8 +103,12 @@ def marked() -> set[str]:
     return found
 
 
+OF_SECURITY = {setting.name for setting in CLIENT_SECURITY}
+"""Shown by the tests of `ClientSecurity`, which reads them where security.protocol is not PLAINTEXT."""
+
+
 def test_every_setting_is_shown_by_a_test() -> None:
-    names = {setting.name for setting in (*PRODUCER, *CONSUMER)}
+    names = {setting.name for setting in (*PRODUCER, *CONSUMER)} - OF_SECURITY
     assert names - marked() == set()
     assert marked() - names == set()
 
@@ -125,7 +129,7 @@ class Watched(dict[str, Any]):
         return super().get(name, default)
 
 
-REFUSED = {"security.protocol", "enable.metrics.push", "transaction.two.phase.commit.enable"}
+REFUSED = {"enable.metrics.push", "transaction.two.phase.commit.enable"}
 """Of these, the one value that is offered means that there is nothing to do."""
 
 
@@ -145,7 +149,7 @@ def test_every_setting_of_a_producer_is_read_by_the_code_that_runs() -> None:
                     producer.begin_transaction()
                 producer.send("t", b"v").result(20)
             read |= given.read
-    assert {setting.name for setting in PRODUCER} - read == REFUSED
+    assert {setting.name for setting in PRODUCER} - OF_SECURITY - read == REFUSED
 
 
 def test_every_setting_of_a_consumer_is_read_by_the_code_that_runs() -> None:
@@ -165,7 +169,9 @@ def test_every_setting_of_a_consumer_is_read_by_the_code_that_runs() -> None:
                 while not consumer.poll(1):
                     pass
             read |= given.read
-    assert {setting.name for setting in CONSUMER} - read == REFUSED & {setting.name for setting in CONSUMER}
+    assert {setting.name for setting in CONSUMER} - OF_SECURITY - read == REFUSED & {
+        setting.name for setting in CONSUMER
+    }
 
 
 def test_every_name_of_old_stands_for_a_setting() -> None:

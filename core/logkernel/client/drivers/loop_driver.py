@@ -9,7 +9,7 @@ from typing import Any
 from logkernel.client.cluster.calls import earliest
 from logkernel.client.drivers.driver import NEVER_MS, Driver, Machine, Pending, Wake, mono_ms
 from logkernel.client.drivers.embedded_driver import EmbeddedDriver, Host
-from logkernel.client.drivers.thread_driver import CHANNEL_SETTINGS
+from logkernel.client.settings.table import channel_settings
 from logkernel.kernel import Kernel
 from logkernel.peer.loop_channels import LoopChannels
 from logkernel.peer.network import Action
@@ -25,8 +25,9 @@ class LoopDriver(Driver):
 
     def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
         super().__init__(machine, settings)
-        told = {name: settings[name] for name in CHANNEL_SETTINGS}
-        self._channels = LoopChannels(machine.core.network, kernel.transport(transport), told, self._happened)
+        self._channels = LoopChannels(
+            machine.core.network, kernel.transport(transport), channel_settings(settings), self._happened
+        )
         self._loop = asyncio.get_running_loop()
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None

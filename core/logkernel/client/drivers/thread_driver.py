@@ -17,11 +17,11 @@ from attrs import define, field
 
 from logkernel.client import shutdown
 from logkernel.client.drivers.driver import Driver, Machine, Pending, Wake, closed_early, log, mono_ms, tell_all
+from logkernel.client.settings.table import channel_settings
 from logkernel.errors import LogkernelError, NetworkException
 from logkernel.kernel import Kernel
 from logkernel.peer.network import REFUSALS, Action, Close, Connect, Transmit
 
-CHANNEL_SETTINGS = ("client.id", "request.timeout.ms", "send.buffer.bytes", "receive.buffer.bytes")
 LONGEST_SLEEP_S = 60.0
 
 
@@ -41,7 +41,7 @@ class ThreadDriver(Driver):
     def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
         super().__init__(machine, settings)
         self._transport = kernel.transport(transport)
-        self._channel_settings = {name: settings[name] for name in CHANNEL_SETTINGS}
+        self._channel_settings = channel_settings(settings)
         self._selector = selectors.DefaultSelector()
         self._near, self._far = socket.socketpair()
         self._near.setblocking(False)

@@ -7,11 +7,12 @@ This is what all clients share; the tables are in `producer`, `consumer` and `ad
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from attrs import frozen
 
+from logkernel.config.definitions import Setting
 from logkernel.config.nearest import nearest
 from logkernel.config.sources import wanted_text
 from logkernel.config.values import (
@@ -21,14 +22,20 @@ from logkernel.config.values import (
     INT,
     LIST,
     LONG,
+    PASSWORD,
     STRING,
     Between,
     Each,
     OneOf,
     Validator,
     parse,
+    type_code,
 )
 from logkernel.errors import ConfigError
+from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOL, REFUSED, WITHOUT_EFFECT
+from logkernel.security.secret import Secret
+from logkernel.security.settings import NAMES as SECURITY_NAMES
+from logkernel.security.settings import PLAINTEXT, ClientSecurity, by_kafkas_names
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -59,14 +66,20 @@ class ClientSetting:
     default: Any
     validator: Validator | None
     doc: str
-    lowered: bool = False
-    """The value is case-insensitive, and kept in lower case."""
+    fold: Callable[[str], str] | None = None
+    """Of a value that is case-insensitive: how it is kept."""
 
 
 def row(
     name: str, kind: int, default: Any, validator: Validator | None, doc: str, *, lowered: bool = False
 ) -> ClientSetting:
-    return ClientSetting(name, kind, default, validator, doc, lowered)
+    return ClientSetting(name, kind, default, validator, doc, str.lower if lowered else None)
+
+
+def _of_security(setting: Setting) -> ClientSetting:
+    default = None if setting.default is None else setting.parsed(setting.default)
+    fold = str.upper if setting.name == PROTOCOL else None
+    return ClientSetting(setting.name, type_code(setting.type), default, setting.validator, setting.doc, fold)
 
 
 COMMON: Final = (
@@ -183,27 +196,24 @@ COMMON: Final = (
         "INFO records metrics of the client and its brokers; DEBUG and TRACE also of each topic.",
     ),
     row(
-        "security.protocol",
-        STRING,
-        "plaintext",
-        OneOf("plaintext"),
-        "Only PLAINTEXT is supported.",
-        lowered=True,
-    ),
-    row(
         "enable.metrics.push",
         BOOLEAN,
         False,
         Only(False),
         "Client telemetry (KIP-714) is not supported. Kafka's default is true.",
     ),
+    *map(_of_security, CLIENT_SECURITY),
 )
 
 NOT_HERE: Final[Mapping[str, str]] = {
     "config.providers": "give the values themselves",
     "security.providers": "it names Java classes",
+    **REFUSED,
 }
 """Kafka settings that are refused → the reason."""
+
+CHANNEL: Final = ("client.id", "request.timeout.ms", "send.buffer.bytes", "receive.buffer.bytes")
+"""Settings of every connection."""
 
 _NOT_TEXT: Final = frozenset({"metric.reporters", "interceptor.classes", "partition.assignment.strategy"})
 """Lists whose elements may be classes and objects."""
@@ -219,13 +229,41 @@ def load_table(
     """Return (all settings of `rows`, the given ones without aliases), both by Kafka's names. Raises `ConfigError`."""
     table = {setting.name: setting for setting in rows}
     plain = _without_aliases({name.replace("_", "."): value for name, value in given.items()}, aliases)
+    plain = by_kafkas_names(_with_effect(plain))
     values = {setting.name: setting.default for setting in table.values()}
     for name, value in plain.items():
         setting = table.get(name)
         if setting is None:
             raise ConfigError(_unknown(kind, name, table, refused))
         values[name] = _typed(setting, value)
+    _check_security(values, plain)
     return values, plain
+
+
+def _with_effect(given: dict[str, Any]) -> dict[str, Any]:
+    for name in WITHOUT_EFFECT & given.keys():
+        warnings.warn(f"{name} has no effect here; leave it out", stacklevel=6)
+        del given[name]
+    return given
+
+
+def _check_security(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Read what TLS and SASL need, so that a client with wrong settings is not made. Raises `ConfigError`."""
+    security = ClientSecurity.of(values)
+    if security is not None and security.tls is not None:
+        security.context()
+    unused = sorted(name for name in given.keys() & SECURITY_NAMES if given[name] is not None)
+    if security is None and unused and PROTOCOL not in unused:
+        raise ConfigError(
+            f"{unused[0]} is set, but security.protocol is not, and its default is PLAINTEXT; set security.protocol to"
+            " SSL, SASL_SSL or SASL_PLAINTEXT"
+        )
+
+
+def channel_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a client's settings those of its connections."""
+    names = CHANNEL if values[PROTOCOL] == PLAINTEXT else (*CHANNEL, *SECURITY_NAMES & values.keys())
+    return {name: values[name] for name in names}
 
 
 def _without_aliases(given: dict[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
@@ -247,8 +285,6 @@ def _without_aliases(given: dict[str, Any], aliases: Mapping[str, str]) -> dict[
 def _unknown(kind: str, name: str, table: Mapping[str, ClientSetting], refused: Mapping[str, str]) -> str:
     if name in refused:
         return f"{name} is not supported: {refused[name]}"
-    if name.startswith(("ssl.", "sasl.")):
-        return f"{name}: this client supports PLAINTEXT only; leave the setting out"
     near = nearest(name, table)
     hint = f"; did you mean {near}?" if near else "; check the name"
     return f"{name}: a {kind} has no such setting{hint}"
@@ -272,13 +308,15 @@ def _converted(setting: ClientSetting, value: Any) -> Any:
     kind = setting.type
     if value is None:
         return setting.default
+    if kind == PASSWORD:
+        return value if isinstance(value, Secret) else Secret(str(value))
     if kind == CLASS or setting.name in _NOT_TEXT:
         return _objects(value) if kind == LIST else value
     if kind == LIST and not isinstance(value, str):
         return tuple(str(part) for part in value)
     if kind in (STRING, LIST):
         found = parse(kind, str(value))
-        return found.lower() if setting.lowered else found
+        return setting.fold(found) if setting.fold is not None else found
     if isinstance(value, bool) != (kind == BOOLEAN) and not isinstance(value, str):
         raise ValueError("must be true or false" if kind == BOOLEAN else "must be a number")
     if isinstance(value, float) and kind != DOUBLE and not value.is_integer():

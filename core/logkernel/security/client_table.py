@@ -1,0 +1,172 @@
+"""Settings by which a client says who it is and whom it trusts: Kafka's names, types and defaults, and librdkafka's
+where Kafka has none. Defaults are text, as in a file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logkernel.config.definitions import Setting
+from logkernel.config.values import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, STRING, Between, Each, NonEmpty, OneOf
+
+PROTOCOL: Final = "security.protocol"
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+HANDLER: Final = "sasl.login.callback.handler.class"
+
+
+def _text(name: str, default: str | None, doc: str, *, kind: int = STRING) -> Setting:
+    return Setting(name, kind, default, None, doc)
+
+
+def _secret(name: str, doc: str) -> Setting:
+    return Setting(name, PASSWORD, None, None, doc, sensitive=True)
+
+
+def _ms(name: str, default: str | None, doc: str) -> Setting:
+    return Setting(name, LONG, default, Between(0), doc)
+
+
+_PROTOCOLS: Final = (
+    Setting(
+        PROTOCOL,
+        STRING,
+        "PLAINTEXT",
+        OneOf(*PROTOCOLS),
+        "How to talk to brokers: by TLS (SSL, SASL_SSL) or not, and with an authentication by SASL or without. The case"
+        " does not matter.",
+    ),
+)
+
+_TLS: Final = (
+    _text(
+        "ssl.truststore.location",
+        None,
+        "File with the certificates of the authorities that sign brokers' certificates. Not set: those of the system.",
+    ),
+    _secret("ssl.truststore.certificates", "These certificates themselves, as PEM."),
+    _secret("ssl.truststore.password", "Password of the truststore; PEM has none."),
+    _text("ssl.truststore.type", "JKS", "Format of the truststore: JKS, PKCS12 or PEM."),
+    _text("ssl.keystore.location", None, "File with the client's private key and certificates, for mutual TLS."),
+    _secret("ssl.keystore.key", "The private key itself, as PEM (PKCS#8)."),
+    _secret(
+        "ssl.keystore.certificate.chain", "The client's certificate, and those that lead to its authority, as PEM."
+    ),
+    _secret("ssl.keystore.password", "Password of the keystore file."),
+    _text("ssl.keystore.type", "JKS", "Format of the keystore: JKS, PKCS12 or PEM."),
+    _secret("ssl.key.password", "Password of the private key."),
+    _text("ssl.key.location", None, "File with the private key as PEM, if it is apart from the certificates."),
+    _text(
+        "ssl.certificate.location", None, "File with the client's certificates as PEM; the key is in ssl.key.location."
+    ),
+    Setting(
+        "ssl.endpoint.identification.algorithm",
+        STRING,
+        "https",
+        OneOf("https", "none", ""),
+        "`https`: the broker's certificate has to be for the name that you connect to. `none`, or empty: any name will"
+        " do.",
+    ),
+    Setting(
+        "enable.ssl.certificate.verification",
+        BOOLEAN,
+        "true",
+        None,
+        "`false` accepts every certificate: anyone between you and the broker can read and change what you send.",
+    ),
+    Setting(
+        "ssl.enabled.protocols",
+        LIST,
+        "TLSv1.2,TLSv1.3",
+        Each(),
+        "Versions of TLS that may be spoken.",
+    ),
+    _text("ssl.protocol", "TLSv1.3", "The version of TLS to speak, if ssl.enabled.protocols is empty."),
+    Setting(
+        "ssl.cipher.suites",
+        LIST,
+        None,
+        Each(),
+        "Cipher suites, by the names of the RFCs or of OpenSSL. Not set: OpenSSL's choice.",
+    ),
+)
+
+_SASL: Final = (
+    Setting(
+        "sasl.mechanism",
+        STRING,
+        "GSSAPI",
+        NonEmpty(),
+        "How to authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI.",
+    ),
+    _secret(
+        "sasl.jaas.config",
+        "The login, as Java's clients have it: the class of a login module, `required`, options and a semicolon. No"
+        " class is loaded.",
+    ),
+    _text("sasl.username", None, "User of PLAIN and SCRAM, instead of sasl.jaas.config."),
+    _secret("sasl.password", "Password of sasl.username."),
+    _text("sasl.kerberos.service.name", None, "Name of the brokers' Kerberos principal, e.g. `kafka`."),
+    _text(
+        HANDLER,
+        None,
+        "Where tokens of OAUTHBEARER come from: `OAuthBearerLoginCallbackHandler` (a token endpoint),"
+        " `OAuthBearerUnsecuredLoginCallbackHandler` (unsigned, for tests), in full or not, a plugin's name, or a"
+        " function.",
+        kind=CLASS,
+    ),
+    _text("sasl.oauthbearer.token.endpoint.url", None, "URL of the token endpoint, with http or https."),
+    _text("sasl.oauthbearer.client.credentials.client.id", None, "Id of the client at the token endpoint."),
+    _secret("sasl.oauthbearer.client.credentials.client.secret", "Secret of the client at the token endpoint."),
+    _text("sasl.oauthbearer.scope", None, "Scope to ask the token endpoint for."),
+    _text("sasl.oauthbearer.extensions", None, "SASL extensions of the token, as name=value,name=value (KIP-342)."),
+    _text("sasl.oauthbearer.scope.claim.name", "scope", "Claim of a token that has its scope."),
+    _text("sasl.oauthbearer.sub.claim.name", "sub", "Claim of a token that names its principal."),
+    Setting(
+        "sasl.oauthbearer.header.urlencode",
+        BOOLEAN,
+        "false",
+        None,
+        "Whether id and secret are URL-encoded in the header to the token endpoint (RFC 6749).",
+    ),
+    Setting(
+        "sasl.login.connect.timeout.ms", INT, None, Between(1), "Time limit in ms to connect to the token endpoint."
+    ),
+    Setting("sasl.login.read.timeout.ms", INT, None, Between(1), "Time limit in ms for the token endpoint's answer."),
+    _ms("sasl.login.retry.backoff.ms", "100", "Time in ms before the token endpoint is first asked again."),
+    _ms("sasl.login.retry.backoff.max.ms", "10000", "Upper bound of that time in ms; it doubles with each failure."),
+)
+
+CLIENT_SECURITY: Final = (*_PROTOCOLS, *_TLS, *_SASL)
+
+SYNONYMS: Final = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.key.pem": "ssl.keystore.key",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
+}
+"""librdkafka's name → Kafka's."""
+
+WITHOUT_EFFECT: Final = frozenset(
+    (
+        "ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation",
+        "sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin", "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor", "sasl.login.refresh.buffer.seconds",
+        "sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+    )
+)  # fmt: skip
+"""Settings of how Java does TLS, renews tickets and refreshes tokens: accepted with a warning."""
+
+REFUSED: Final = {
+    "ssl.engine.factory.class": "it names a class of Java",
+    "sasl.login.class": "it names a class of Java",
+    "sasl.client.callback.handler.class": "it names a class of Java; give the password by sasl.jaas.config",
+    "sasl.oauthbearer.jwt.retriever.class": "it names a class of Java; set sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.jwt.validator.class": "it names a class of Java; the broker checks the token",
+    "ssl.crl.location": "lists of revoked certificates are not read",
+    "ssl.engine.location": "engines of OpenSSL are not loaded",
+    "ssl.providers": "providers of OpenSSL are not loaded",
+}
+"""Settings of Kafka's and librdkafka's clients that are refused → the reason."""
