@@ -35,10 +35,6 @@ class CannotListen(LogkernelError, OSError):
     """A listener cannot bind its address; the text names a remedy."""
 
 
-class SslAuthenticationFailed(LogkernelError):
-    """TLS with a peer failed (Kafka's SslAuthenticationException): the text names it, the reason and a remedy."""
-
-
 class RewriteStopped(LogkernelError):
     """A log was closed, truncated or deleted during its compaction."""
 

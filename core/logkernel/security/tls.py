@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import attrs
 
 from logkernel.contracts import Buffer
-from logkernel.errors import SslAuthenticationFailed
+from logkernel.errors import SslAuthenticationException
 
 if TYPE_CHECKING:
     import ssl
@@ -69,7 +69,7 @@ class TlsSettings:
 class TlsSession:
     """One connection's TLS. It knows no socket: `receive` what came, send what `take` gives, after each call.
 
-    A call that fails raises `SslAuthenticationFailed`. Then `take` has an alert that says why: send it, and close.
+    A call that fails raises `SslAuthenticationException`. Then `take` has an alert that says why: send it, and close.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class TlsSession:
         size = memoryview(data).nbytes
         if not self.is_established:
             if self._handshake_bytes > MAX_HANDSHAKE_BYTES:
-                raise SslAuthenticationFailed(
+                raise SslAuthenticationException(
                     f"{self._peer} sent {self._handshake_bytes} bytes without ending its TLS handshake; "
                     "check what is connected there"
                 )
@@ -158,7 +158,7 @@ class TlsSession:
                 if self._server_side
                 else "check that security.protocol fits its listener: a PLAINTEXT listener ends a TLS handshake"
             )
-            raise SslAuthenticationFailed(f"{self._peer} closed the connection during the TLS handshake; {remedy}")
+            raise SslAuthenticationException(f"{self._peer} closed the connection during the TLS handshake; {remedy}")
         self.closed = True
 
     def shut_down(self) -> None:
@@ -197,10 +197,10 @@ class TlsSession:
         for data in held:
             self.write(data)
 
-    def _failure(self, error: ssl.SSLError) -> SslAuthenticationFailed:
+    def _failure(self, error: ssl.SSLError) -> SslAuthenticationException:
         if isinstance(error, self._ssl.SSLCertVerificationError):
-            return SslAuthenticationFailed(_distrust(self._peer, error, self._server_side))
-        return SslAuthenticationFailed(_breakdown(self._peer, error.reason or "", self._server_side))
+            return SslAuthenticationException(_distrust(self._peer, error, self._server_side))
+        return SslAuthenticationException(_breakdown(self._peer, error.reason or "", self._server_side))
 
 
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG")

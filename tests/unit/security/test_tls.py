@@ -14,7 +14,7 @@ from authorities import authority, certified, exchange, pair, read_all, settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkernel.errors import SslAuthenticationFailed
+from logkernel.errors import SslAuthenticationException
 from logkernel.security.tls import MAX_HANDSHAKE_BYTES, MAX_HELD_BYTES, MAX_UNREAD_BYTES, TlsSession
 from logkernel.security.tls_contexts import client_context, server_context
 
@@ -105,7 +105,7 @@ def test_what_a_peer_may_send_for_a_handshake_is_bounded(monkeypatch: pytest.Mon
     server.receive(client.take())
     flight = server.take()
     client.receive(flight[:201])
-    with pytest.raises(SslAuthenticationFailed, match="localhost sent 201 bytes without ending its TLS handshake"):
+    with pytest.raises(SslAuthenticationException, match="localhost sent 201 bytes without ending its TLS handshake"):
         client.receive(flight[201:])
 
 
@@ -120,7 +120,7 @@ def test_what_a_peer_may_send_for_a_handshake_is_bounded(monkeypatch: pytest.Mon
 )
 def test_a_handshake_without_end_is_ended(record: bytes) -> None:
     server = TlsSession(SHARED, server_side=True)
-    with pytest.raises(SslAuthenticationFailed):
+    with pytest.raises(SslAuthenticationException):
         repeat(server, record)
 
 
@@ -170,9 +170,9 @@ def test_a_client_without_certificate_is_refused_where_one_is_required(version: 
         settings(trusts="ours", ssl_enabled_protocols=(version,)),
         settings(certified(), trusts="ours", ssl_client_auth="required"),
     )
-    with pytest.raises(SslAuthenticationFailed, match=r"10\.0\.0\.7:5 showed no certificate.*ssl.keystore.location"):
+    with pytest.raises(SslAuthenticationException, match=r"10\.0\.0\.7:5 showed no certificate.*ssl.keystore.location"):
         exchange(client, server)
-    with pytest.raises(SslAuthenticationFailed, match="localhost refused TLS"):
+    with pytest.raises(SslAuthenticationException, match="localhost refused TLS"):
         _tell(server, client)
 
 
@@ -182,9 +182,9 @@ def test_a_certificate_of_another_ca_is_refused(auth: str) -> None:
         settings(certified("client-7", by="another"), trusts="ours"),
         settings(certified(), trusts="ours", ssl_client_auth=auth),
     )
-    with pytest.raises(SslAuthenticationFailed, match=r"the client at 10\.0\.0\.7:5 is not trusted: .*issuer"):
+    with pytest.raises(SslAuthenticationException, match=r"the client at 10\.0\.0\.7:5 is not trusted: .*issuer"):
         exchange(client, server)
-    with pytest.raises(SslAuthenticationFailed, match=r"refused TLS .*unknown ca.*trust"):
+    with pytest.raises(SslAuthenticationException, match=r"refused TLS .*unknown ca.*trust"):
         _tell(server, client)
 
 
@@ -197,16 +197,16 @@ def _tell(failed: TlsSession, other: TlsSession) -> None:
 def test_a_broker_of_another_ca_is_refused() -> None:
     client, server = pair(settings(trusts="another"), settings(certified()))
     with pytest.raises(
-        SslAuthenticationFailed, match=r"localhost is not trusted: .*; put the CA of the broker into ssl"
+        SslAuthenticationException, match=r"localhost is not trusted: .*; put the CA of the broker into ssl"
     ):
         exchange(client, server)
-    with pytest.raises(SslAuthenticationFailed, match=r"10\.0\.0\.7:5 refused TLS"):
+    with pytest.raises(SslAuthenticationException, match=r"10\.0\.0\.7:5 refused TLS"):
         _tell(client, server)
 
 
 def test_the_system_does_not_know_our_ca() -> None:
     client, server = pair(settings(), settings(certified()))
-    with pytest.raises(SslAuthenticationFailed, match="not trusted"):
+    with pytest.raises(SslAuthenticationException, match="not trusted"):
         exchange(client, server)
 
 
@@ -216,7 +216,7 @@ def test_the_system_does_not_know_our_ca() -> None:
 def test_a_certificate_for_another_host_is_refused(host: str, in_certificate: str) -> None:
     client, server = pair(TRUSTING, settings(certified(in_certificate)), host)
     with pytest.raises(
-        SslAuthenticationFailed, match=rf"{host} is not trusted: .*ssl.endpoint.identification.algorithm"
+        SslAuthenticationException, match=rf"{host} is not trusted: .*ssl.endpoint.identification.algorithm"
     ):
         exchange(client, server)
 
@@ -240,7 +240,7 @@ def test_host_names_can_be_turned_off_but_not_trust(host: str | None) -> None:
     client, server = pair(
         settings(trusts="another", ssl_endpoint_identification_algorithm=""), settings(certified()), host
     )
-    with pytest.raises(SslAuthenticationFailed):
+    with pytest.raises(SslAuthenticationException):
         exchange(client, server)
 
 
@@ -253,7 +253,7 @@ def test_an_expired_certificate_is_refused() -> None:
             ssl_keystore_certificate_chain=old.cert_chain_pems[0].bytes().decode(),
         ),
     )
-    with pytest.raises(SslAuthenticationFailed, match="expired; renew it"):
+    with pytest.raises(SslAuthenticationException, match="expired; renew it"):
         exchange(client, server)
 
 
@@ -269,9 +269,9 @@ def test_versions_that_do_not_meet_are_refused() -> None:
         settings(trusts="ours", ssl_enabled_protocols=("TLSv1.2",)),
         settings(certified(), ssl_enabled_protocols=("TLSv1.3",)),
     )
-    with pytest.raises(SslAuthenticationFailed, match=r"ssl\.enabled\.protocols"):
+    with pytest.raises(SslAuthenticationException, match=r"ssl\.enabled\.protocols"):
         exchange(client, server)
-    with pytest.raises(SslAuthenticationFailed, match=r"refused TLS .*protocol version"):
+    with pytest.raises(SslAuthenticationException, match=r"refused TLS .*protocol version"):
         _tell(server, client)
 
 
@@ -290,7 +290,7 @@ def test_plain_text_is_named(plain: bytes, server_side: bool) -> None:
     session = TlsSession(
         context, server_side=server_side, server_hostname=None if server_side else "localhost", peer="10.1.1.1:9092"
     )
-    with pytest.raises(SslAuthenticationFailed, match=r"10\.1\.1\.1:9092 does not speak TLS; .*security.protocol"):
+    with pytest.raises(SslAuthenticationException, match=r"10\.1\.1\.1:9092 does not speak TLS; .*security.protocol"):
         session.receive(plain)
 
 
@@ -298,7 +298,7 @@ def test_plain_text_is_named(plain: bytes, server_side: bool) -> None:
 def test_an_end_in_the_handshake_is_named(server_side: bool) -> None:
     context = listener() if server_side else client_context(TRUSTING)
     session = TlsSession(context, server_side=server_side, server_hostname=None if server_side else "localhost")
-    with pytest.raises(SslAuthenticationFailed, match="closed the connection during the TLS handshake"):
+    with pytest.raises(SslAuthenticationException, match="closed the connection during the TLS handshake"):
         session.ended()
 
 
@@ -314,7 +314,7 @@ def test_a_changed_record_is_refused() -> None:
     record = bytearray(client.take())
     record[-1] ^= 1
     server.receive(record)
-    with pytest.raises(SslAuthenticationFailed, match="TLS with the client at"):
+    with pytest.raises(SslAuthenticationException, match="TLS with the client at"):
         read_all(server)
 
 
@@ -332,7 +332,7 @@ def test_a_client_shows_its_certificate_at_each_connection() -> None:
 @given(st.lists(st.binary(min_size=1, max_size=300), max_size=5))
 def test_any_bytes_fail_as_tls_does(pieces: list[bytes]) -> None:
     server = TlsSession(SHARED, server_side=True)
-    with suppress(SslAuthenticationFailed):
+    with suppress(SslAuthenticationException):
         for piece in pieces:
             server.receive(piece)
     assert not server.is_established
