@@ -37,6 +37,7 @@ from logkernel.controller.effects import Effects
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
+    from logkernel.broker.authorization.asking import Authorization
     from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.errors import KafkaStorageError
     from logkernel.storage.directory import DataDirectory
@@ -81,10 +82,18 @@ class Broker:
             runtime=runtime, purgatory=self.purgatory, metadata=self.metadata, replicas=self.replicas,
             cluster=self.cluster, logs=logs, moves=self.moves, services=self.services, governance=self.governance,
             dispatch=self.dispatch, serves=self.serves,
+            authorization=self._authorization(),
         )  # fmt: skip
         self.router = Router(self.context)
         self._dispatch, self._soon, self._woken = self.router.dispatch, self.turn.soon, self.purgatory.woken
         self._started = False
+
+    def _authorization(self) -> Authorization | None:
+        if not self.runtime.config.get("authorizer.class.name"):
+            return None
+        from logkernel.broker.authorization.chosen import chosen
+
+        return chosen(self.runtime, self.metadata.image.acls, self.cluster.topic_name)
 
     # ------------------------------------------------------------ life
 

@@ -51,13 +51,6 @@ def build(
     config = BrokerConfig.load(path, overrides, kernel.declarations())
     for warning in config.warnings:
         log.warning("%s", warning)
-    authorizer = str(config.get("authorizer.class.name", "")).strip()
-    if authorizer:
-        log.error(
-            "no access rule is enforced: authorizer.class.name=%s has no effect here, and whoever reaches a listener"
-            " may read, write and delete everything; let only trusted clients reach this broker, or stay with Kafka",
-            authorizer,
-        )
     if access is None and not in_memory:
         access = _named_access(config, kernel, serves=serves)
     runtime = Runtime(config, kernel, clock=clock, randomness=randomness, workers=workers)

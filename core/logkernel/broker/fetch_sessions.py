@@ -150,6 +150,7 @@ class FetchSession:
         "partitions",
         "pending",
         "replica",
+        "rules",
         "session_id",
         "used_ms",
         "waiting",
@@ -169,6 +170,8 @@ class FetchSession:
         self.waiting: dict[NewsSubscriber, None] = {}
         """Fetches that are parked on it."""
         self.closed = False
+        self.rules = -1
+        """Which ACLs the last fetch was judged by; -1: none yet."""
         self._next_rank = count(1)
 
     def update(self, request: FetchRequest) -> None:
@@ -193,6 +196,12 @@ class FetchSession:
                     gone.subscriber = None
                     gone.unsubscribe()
                     self.pending.discard(gone)
+
+    def look_anew(self, rules: int) -> None:
+        """Read every partition if the ACLs are others than at the last fetch: one may be refused now."""
+        if rules != self.rules:
+            self.rules = rules
+            self.pending.update(self.partitions.values())
 
     def heard(self, partition: CachedPartition) -> None:
         self.pending.add(partition)

@@ -204,7 +204,7 @@ class Router:
         handler = self._handlers.get(name)
         try:
             if handler is None:
-                handler = self._handlers[name] = self._find(name)
+                handler = self._handlers[name] = self.find(name)
             handler(request, context, answer)
         except (KafkaError, OSError) as error:
             log.error("request refused: request=%s error=%s", name, error, exc_info=True)
@@ -215,7 +215,18 @@ class Router:
             log.exception("request failed: request=%s", name)
             answer(self.refusal(name, request, UnknownServerError("the broker failed; its log says why")))
 
-    def _find(self, name: str) -> Bound:
+    def find(self, name: str) -> Bound:
+        """What answers requests of the class `name`, behind a gate where there is an authorizer. Raises
+        `UnknownServerError` if nothing does."""
+        found = self._found(name)
+        authorization = self._context.authorization
+        if authorization is None:
+            return found
+        from logkernel.broker.authorization.gate import Gate
+
+        return Gate(authorization, name, found, self.refusal).handle
+
+    def _found(self, name: str) -> Bound:
         host = self._services.get(name)
         if host is not None:
             extensions = self._extensions.get(name)

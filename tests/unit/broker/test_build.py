@@ -72,13 +72,18 @@ def test_a_plugin_that_names_a_coordination_as_shared_has_to_provide_one() -> No
         broker.start()
 
 
-@pytest.mark.parametrize(("given", "count"), [(["authorizer.class.name=kafka.security.authorizer.AclAuthorizer"], 1),
-                                              (["authorizer.class.name="], 0), ([], 0)])  # fmt: skip
-def test_a_configured_authorizer_is_an_error_in_the_log_as_nothing_is_enforced(
-    given: list[str], count: int, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize("given", ["kafka.security.authorizer.AclAuthorizer", "standard", " standard "])
+def test_kafkas_authorizers_are_the_built_in_one(given: str) -> None:
+    broker = build(None, [f"authorizer.class.name={given}"], in_memory=True)
+    assert broker.context.authorization is not None
+
+
+def test_an_authorizer_that_is_not_installed_is_refused_at_once() -> None:
     """It was one of many Kafka settings without effect, and a cluster that moved here stood open."""
-    build(None, given, in_memory=True)
-    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert len(errors) == count
-    assert all(error.startswith("no access rule is enforced: authorizer.class.name=kafka.sec") for error in errors)
+    with pytest.raises(PluginError, match=r"no plugin provides the authorizer 'com\.acme\.Rules'"):
+        build(None, ["authorizer.class.name=com.acme.Rules"], in_memory=True)
+
+
+@pytest.mark.parametrize("given", [[], ["authorizer.class.name="]])
+def test_without_an_authorizer_the_broker_knows_of_none(given: list[str]) -> None:
+    assert build(None, given, in_memory=True).context.authorization is None

@@ -1,6 +1,7 @@
-"""Who may do what, and how much: rules, users and quotas are kept and described. Nothing here enforces them: the log
-says so of every change, and so does each answer on rules and users that is no error. (Not on quotas: Sarama takes any
-message there for a failure.) SASL and delegation tokens need a listener that authenticates."""
+"""Who may do what, and how much: rules, users and quotas are kept and described. An authorizer enforces the rules
+(`broker/authorization`). What nothing enforces, the log says of every change, and so does each answer on rules and
+users that is no error. (Not on quotas: Sarama takes any message there for a failure.) SASL and delegation tokens need a
+listener that authenticates."""
 
 from __future__ import annotations
 
@@ -38,14 +39,14 @@ from logkernel.requests.access import (
 log = logging.getLogger("logkernel.access")
 
 
-ACLS: Final = "ACLs are kept, NOT enforced: this release refuses nobody anything"
+ACLS: Final = "ACLs are kept, NOT enforced: authorizer.class.name is empty, so everybody may do everything"
 USERS: Final = "SCRAM users are kept, NOT enforced: no listener of this release asks who a client is"
 QUOTAS: Final = "client quotas are kept, NOT enforced: this release slows nobody down"
 
 
 def _keep(ctx: HandlerContext, result: ControllerResult, note: str, context: RequestContext) -> Any:
-    """Carry out a change of what is not enforced, and log it so."""
-    if result.changes:
+    """Carry out a change; `note` says what is not enforced, and goes into the log."""
+    if result.changes and note:
         count, client, host = len(result.changes), context.client_id, context.client_host
         log.warning("%s; changes=%d client_id=%s host=%s", note, count, client, host)
     return ctx.commit(result)
@@ -54,25 +55,29 @@ def _keep(ctx: HandlerContext, result: ControllerResult, note: str, context: Req
 def _noted(rows: Iterable[Any], note: str) -> None:
     """Say it in those that succeeded: clients look at the message only where there is an error."""
     for row in rows:
-        if not row.error_code:
+        if note and not row.error_code:
             row.error_message = note
+
+
+def _acls_note(ctx: HandlerContext) -> str:
+    return ACLS if ctx.authorization is None else ""
 
 
 def describe_acls(ctx: HandlerContext, request: DescribeAclsRequest, context: RequestContext, answer: Answer) -> None:
     response = acls.describe_acls(request, ctx.metadata.image)
-    _noted([response], ACLS)
+    _noted([response], _acls_note(ctx))
     answer(response)
 
 
 def create_acls(ctx: HandlerContext, request: CreateAclsRequest, context: RequestContext, answer: Answer) -> None:
-    response = _keep(ctx, acls.create_acls(request, ctx.metadata.image), ACLS, context)
-    _noted(response.results, ACLS)
+    response = _keep(ctx, acls.create_acls(request, ctx.metadata.image), _acls_note(ctx), context)
+    _noted(response.results, _acls_note(ctx))
     answer(response)
 
 
 def delete_acls(ctx: HandlerContext, request: DeleteAclsRequest, context: RequestContext, answer: Answer) -> None:
-    response = _keep(ctx, acls.delete_acls(request, ctx.metadata.image), ACLS, context)
-    _noted(response.filter_results, ACLS)
+    response = _keep(ctx, acls.delete_acls(request, ctx.metadata.image), _acls_note(ctx), context)
+    _noted(response.filter_results, _acls_note(ctx))
     answer(response)
 
 

@@ -17,8 +17,10 @@ from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.contracts import Answer, RequestContext
+from logkernel.vocabulary import AclOperation
 
 if TYPE_CHECKING:
+    from logkernel.broker.authorization.asking import Asking, Authorization
     from logkernel.broker.verifications import Verifications
 
 R = TypeVar("R")
@@ -41,6 +43,7 @@ class HandlerContext:
         governance: Governance,
         dispatch: Callable[[Any, RequestContext, Answer], None],
         serves: Callable[[], frozenset[str]],
+        authorization: Authorization | None = None,
     ) -> None:
         """`dispatch` has a request answered within this turn; `serves` names the requests that are answered here. Both
         lead to the router, which is made of this context."""
@@ -53,6 +56,8 @@ class HandlerContext:
         self.moves = moves
         self.services = services
         self.governance = governance
+        self.authorization = authorization
+        """None: everybody may do everything."""
         self.commit = governance.commit
         self._dispatch = dispatch
         self._serves = serves
@@ -60,6 +65,15 @@ class HandlerContext:
         self.fetch_max_bytes = int(get("fetch.max.bytes"))
         slots = int(get("max.incremental.fetch.session.cache.slots"))
         self.sessions = FetchSessions(slots, int.from_bytes(runtime.random.bytes(4), "big"))
+
+    def asking(self, context: RequestContext, request: str) -> Asking | None:
+        """For what only a handler knows to ask of the authorizer; None: the sender may do everything (see `Gate`).
+        Raises `UnknownServerError` if the authorizer fails."""
+        if self.authorization is None or context.internal:
+            return None
+        asking = self.authorization.asking(context, request)
+        acts = context.commands and asking.may_cluster(AclOperation.CLUSTER_ACTION, told=False)
+        return None if acts else asking
 
     @cached_property
     def verifications(self) -> Verifications:

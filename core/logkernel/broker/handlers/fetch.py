@@ -14,6 +14,7 @@ from logkernel.errors import (
     FencedLeaderEpoch,
     KafkaError,
     KafkaStorageError,
+    TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnsupportedCompressionType,
 )
@@ -23,7 +24,7 @@ from logkernel.requests.data import (
     FetchResponse,
     PartitionData,
 )
-from logkernel.vocabulary import READ_COMMITTED, FileSlice
+from logkernel.vocabulary import READ_COMMITTED, AclOperation, FileSlice, ResourceType
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.fetch_plugins import FetchPlugins
@@ -43,6 +44,7 @@ class _Fetch:
     """
 
     __slots__ = (
+        "_allowed",
         "_answer",
         "_available",
         "_context",
@@ -50,6 +52,7 @@ class _Fetch:
         "_fetch",
         "_heard",
         "_is_bound",
+        "_is_judged",
         "_number",
         "_plugged",
         "_request",
@@ -66,11 +69,16 @@ class _Fetch:
         self._plugged: list[tuple[PartitionData, FetchPlugins]] | None
         """Of the last attempt: what plugins are to see before it is answered; None for nothing."""
         self._answer = answer
+        self._is_judged = ctx.authorization is not None and not context.internal
+        self._allowed: dict[str, bool] = {}
+        """Topic → whether the client may read it, as of this attempt."""
         self._number = 0
         """Where it is parked; 0: it is not."""
 
     def attempt(self, *, final: bool) -> bool:
         """Read; answer if there is enough, or anyway where `final`. Returns whether it answered."""
+        if self._is_judged:
+            self._allowed = {}
         left = min(self._request.max_bytes, self._ctx.fetch_max_bytes)
         self._plugged = None
         size, urgent = 0, final
@@ -153,11 +161,26 @@ class _Fetch:
     # ------------------------------------------------------------ read and answer
 
     def _find(self, partition: CachedPartition) -> LeaderReplica:
-        """Return the replica to read. Raises as `led_replica`."""
+        """Return the replica to read. Raises as `led_replica`, and `TopicAuthorizationFailed`."""
+        if self._is_judged:
+            self._check_allowed(partition)
         replica = led_replica(self._ctx, partition)
         if partition.news is not replica.news:
             partition.follow(replica.news)
         return replica
+
+    def _check_allowed(self, partition: CachedPartition) -> None:
+        name, topic_id, _ = partition.key
+        topic = name or self._ctx.cluster.topic_name(topic_id)
+        if topic is None:
+            return  # an unknown id, which is no secret
+        allowed = self._allowed.get(topic)
+        if allowed is None:
+            asking = self._ctx.asking(self._context, "FetchRequest")
+            allowed = asking is None or asking.may(AclOperation.READ, ResourceType.TOPIC, topic)
+            self._allowed[topic] = allowed
+        if not allowed:
+            raise TopicAuthorizationFailed(f"not authorized to read {topic}; ask for an ACL")
 
     def _read(self, partition: CachedPartition, left: int, *, min_one: bool) -> PartitionData:
         data = PartitionData(partition_index=partition.key[2], high_watermark=-1)
@@ -248,6 +271,8 @@ def fetch(ctx: HandlerContext, request: FetchRequest, context: RequestContext, a
     except KafkaError as error:
         answer(FetchResponse(error_code=error.code))
         return
+    if ctx.authorization is not None and opened.session is not None:
+        opened.session.look_anew(ctx.authorization.changes)
     work = _Fetch(ctx, request, opened, context, answer)
     wait_ms = request.max_wait_ms
     if not work.attempt(final=wait_ms <= 0 or opened.is_empty):

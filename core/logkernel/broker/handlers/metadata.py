@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
@@ -12,6 +12,7 @@ from logkernel.errors import (
     InvalidTopicException,
     KafkaError,
     MismatchedEndpointType,
+    TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnsupportedEndpointType,
@@ -32,7 +33,10 @@ from logkernel.requests.cluster import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from logkernel.vocabulary import NO_ID
+from logkernel.vocabulary import NO_ID, AclOperation, ResourceType
+
+if TYPE_CHECKING:
+    from logkernel.broker.authorization.asking import Asking
 
 UNKNOWN_OPERATIONS = -2147483648
 """Authorized operations when they were not asked for (KIP-430)."""
@@ -52,6 +56,7 @@ def metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestCont
 
 
 def _metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
+    asking = ctx.asking(context, "MetadataRequest")
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node, host=host, port=port, rack=rack)
@@ -59,20 +64,58 @@ def _metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestCon
         ],
         cluster_id=ctx.cluster.id,
         controller_id=ctx.cluster.controller_id,
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else UNKNOWN_OPERATIONS
-        ),
+        cluster_authorized_operations=_cluster_operations(asking, request.include_cluster_authorized_operations),
     )
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else UNKNOWN_OPERATIONS
     if request.topics is None:
         names: list[tuple[str, UUID]] = [(name, NO_ID) for name in sorted(ctx.cluster.topics)]
     else:
-        names = [(topic.name or "", topic.topic_id) for topic in request.topics]
-    for name, topic_id in dict.fromkeys(names):
-        row = _topic(ctx, name, topic_id, create=request.allow_auto_topic_creation and request.topics is not None)
-        row.topic_authorized_operations = operations if not row.error_code else UNKNOWN_OPERATIONS
+        names = list(dict.fromkeys((topic.name or "", topic.topic_id) for topic in request.topics))
+    create = request.allow_auto_topic_creation and request.topics is not None
+    refused: list[MetadataResponseTopic] = []
+    if asking is not None:
+        names, refused = _allowed(ctx, asking, names, every=request.topics is None, create=create)
+    for name, topic_id in names:
+        row = _topic(ctx, name, topic_id, create=create)
+        if request.include_topic_authorized_operations:
+            row.topic_authorized_operations = _topic_operations(asking, row)
         response.topics.append(row)
+    response.topics += refused
     answer(response)
+
+
+def _cluster_operations(asking: Asking | None, included: bool) -> int:
+    if not included:
+        return UNKNOWN_OPERATIONS
+    return CLUSTER_OPERATIONS if asking is None else asking.cluster_operations()
+
+
+def _topic_operations(asking: Asking | None, row: MetadataResponseTopic) -> int:
+    if row.error_code or row.name is None:
+        return UNKNOWN_OPERATIONS
+    return TOPIC_OPERATIONS if asking is None else asking.operations(ResourceType.TOPIC, row.name)
+
+
+def _allowed(
+    ctx: HandlerContext, asking: Asking, names: list[tuple[str, UUID]], *, every: bool, create: bool
+) -> tuple[list[tuple[str, UUID]], list[MetadataResponseTopic]]:
+    """Return the topics that the client may describe, and create where they are missing; and rows for the others. A row
+    does not tell whether there is such a topic, nor the name of an id. Of `every` topic, others are left out."""
+    named = [(asking.topic_name(name, topic_id), (name, topic_id)) for name, topic_id in names]
+    asked = [name for name, _ in named if name is not None]
+    seen = asking.those(AclOperation.DESCRIBE, ResourceType.TOPIC, asked, told=not every)
+    creatable = seen
+    missing = [name for name in asked if name in seen and name not in ctx.cluster.topics]
+    creates = create and missing and ctx.runtime.config.get("auto.create.topics.enable")
+    if creates and not asking.may_cluster(AclOperation.CREATE, told=False):
+        creatable = seen.difference(missing) | asking.those(AclOperation.CREATE, ResourceType.TOPIC, missing)
+    kept = [row for name, row in named if name is None or name in creatable]
+    refused = []
+    for found, (name, topic_id) in named:
+        if found is not None and found not in creatable and not every:
+            row = MetadataResponseTopic(TopicAuthorizationFailed.code, name or None, topic_id=topic_id)
+            row.is_internal = found in seen and ctx.cluster.is_internal(found)
+            refused.append(row)
+    return kept, refused
 
 
 def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> MetadataResponseTopic:
@@ -125,8 +168,8 @@ def describe_cluster(
                 DescribeClusterBroker(broker_id=node, host=host, port=port, rack=rack)
                 for node, host, port, rack in ctx.cluster.brokers(context.listener)
             ],
-            cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else UNKNOWN_OPERATIONS
+            cluster_authorized_operations=_cluster_operations(
+                ctx.asking(context, "DescribeClusterRequest"), request.include_cluster_authorized_operations
             ),
         )
     )
@@ -139,6 +182,11 @@ def describe_topic_partitions(
     response = DescribeTopicPartitionsResponse()
     cursor: Cursor | None = request.cursor
     names = sorted(topic.name for topic in request.topics) if request.topics else sorted(ctx.cluster.topics)
+    asking, refused = ctx.asking(context, "DescribeTopicPartitionsRequest"), list[str]()
+    if asking is not None:
+        seen = asking.those(AclOperation.DESCRIBE, ResourceType.TOPIC, names, told=bool(request.topics))
+        refused = [name for name in names if name not in seen] if request.topics else []
+        names = [name for name in names if name in seen]
     limit = int(ctx.runtime.config.get("max.request.partition.size.limit"))
     left = max(1, min(request.response_partition_limit, limit))
     for name in names:
@@ -155,7 +203,9 @@ def describe_topic_partitions(
             response.next_cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=first)
             break
         row = DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.id, is_internal=topic.internal)
-        row.topic_authorized_operations = TOPIC_OPERATIONS
+        row.topic_authorized_operations = (
+            TOPIC_OPERATIONS if asking is None else asking.operations(ResourceType.TOPIC, name)
+        )
         last = min(len(topic.partitions), first + left)
         for index in range(first, last):
             partition = topic.partitions[index]
@@ -177,6 +227,9 @@ def describe_topic_partitions(
         if last < len(topic.partitions):
             response.next_cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=last)
             break
+    response.topics += [
+        DescribeTopicPartitionsResponseTopic(error_code=TopicAuthorizationFailed.code, name=name) for name in refused
+    ]
     answer(response)
 
 
