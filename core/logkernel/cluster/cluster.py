@@ -26,6 +26,7 @@ from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
 from logkernel.cluster.folder import broker_folder, open_store
 from logkernel.cluster.gate import Gate
+from logkernel.cluster.inspector import Inspector
 from logkernel.cluster.managed_broker import Environment, ManagedBroker
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.snapshot import ClusterSnapshot
@@ -33,25 +34,20 @@ from logkernel.cluster.store import SharedStore
 from logkernel.config.listeners import address
 from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.config.values import render
-from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut, UnknownTopicOrPartition
+from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut
 from logkernel.kernel import Kernel
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
     from logkernel.client.admin.client import Admin
     from logkernel.client.consumer.consumer import Consumer
     from logkernel.client.producer.producer import Producer
     from logkernel.contracts import MetadataChange
-    from logkernel.controller.image import ClusterImage, Partition
+    from logkernel.controller.image import Partition
     from logkernel.storage.memory_disk import MemoryDisk
 
 T = TypeVar("T")
 LISTENER = "PLAINTEXT"
 LOOK_AGAIN_S = 0.005
-
-
-class NoBrokerRuns(LogkernelError):
-    """No broker of the cluster can say what there is; start one."""
 
 
 class Cluster:
@@ -103,6 +99,8 @@ class Cluster:
                 )
                 for node in range(1, brokers + 1)
             }  # fmt: skip
+            self.inspector = Inspector(self._managed)
+            """What the brokers know; for tests and tools, too."""
             self._factory = ClientFactory(self.kernel)
             shutdown.made(self)
             shutdown.listens(self, lambda timeout_s: self.close())
@@ -119,25 +117,10 @@ class Cluster:
         for node in nodes:
             await self._managed[node].start()
         deadline_s = time.monotonic() + 30
-        while not self._is_formed():
+        while not self.inspector.is_formed():
             if time.monotonic() > deadline_s:
                 raise LogkernelError("the brokers found no controller in 30 s; their log says why")
             await asyncio.sleep(0)
-
-    def _is_formed(self) -> bool:
-        """Every broker that runs knows all that run, and the controller."""
-        running = {node for node, managed in self._managed.items() if managed.state == "running"}
-        return all(
-            broker.cluster.controller_id in running and running <= set(broker.metadata.image.nodes)
-            for broker in self.running()
-        )
-
-    def running(self) -> list[Broker]:
-        """The brokers that run, for tests and tools. Call it by `run`."""
-        return [
-            managed.broker for managed in self._managed.values()
-            if managed.broker is not None and managed.state == "running"
-        ]  # fmt: skip
 
     # ------------------------------------------------------------ life
 
@@ -292,7 +275,7 @@ class Cluster:
         """
         self._check_in_memory("restored")
         self._await(self._restored(snapshot))
-        self._wait_for(self.is_replicated, timeout_ms, "not all is led and replicated")
+        self._wait_for(self.inspector.is_replicated, timeout_ms, "not all is led and replicated")
 
     def _check_in_memory(self, what: str) -> None:
         if not self._disks:
@@ -309,23 +292,6 @@ class Cluster:
         for managed in self._managed.values():
             managed.store = self._store
         await self._start(snapshot.epochs)
-
-    def is_replicated(self) -> bool:
-        """Whether each partition is led that can be, and all that is written is committed. Call it by `run`."""
-        image, states = self._controller(), self.brokers
-        if image is None:
-            return False
-        names = [
-            (name, index)
-            for name, topic in image.topics.items()
-            for index, row in enumerate(topic.partitions)
-            if row.leader >= 0 and states.get(row.leader) == "running"
-        ]
-        return all(self.leading_broker(*name) is not None for name in names) and all(
-            replica.leader.high_watermark >= replica.log.end_offset
-            for broker in self.running()
-            for replica in broker.replicas.led.values()
-        )
 
     # ------------------------------------------------------------ topics
 
@@ -348,17 +314,7 @@ class Cluster:
         placed = None if assignment is None else {index: list(nodes) for index, nodes in assignment.items()}
         with self.admin() as admin:
             admin.create_topics(NewTopic(name, partitions, replication_factor, wanted, placed))
-        self._wait_for(lambda: self._is_led(name), timeout_ms, f"{name} has no leader everywhere")
-
-    def _is_led(self, topic: str) -> bool:
-        for broker in self.running():
-            found = broker.cluster.topics.get(topic)
-            if found is None or any(row.leader < 0 for row in found.partitions):
-                return False
-            for index, row in enumerate(found.partitions):
-                if row.leader == broker.runtime.node_id and (topic, index) not in broker.replicas.led:
-                    return False
-        return True
+        self._wait_for(lambda: self.inspector.is_led(name), timeout_ms, f"{name} has no leader everywhere")
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
@@ -367,28 +323,7 @@ class Cluster:
 
     def topics(self) -> dict[str, int]:
         """Topic name → number of partitions, without internal topics. Raises `NoBrokerRuns`."""
-
-        def found() -> dict[str, int]:
-            image = self._controller() or next((broker.cluster for broker in self.running()), None)
-            if image is None:
-                raise NoBrokerRuns("no broker of this cluster runs; start one")
-            return {name: len(row.partitions) for name, row in sorted(image.topics.items()) if not row.internal}
-
-        return self.run(found)
-
-    def _row(self, topic: str, partition: int) -> Partition:
-        controller = self._controller()
-        found = controller.topics.get(topic) if controller is not None else None
-        if found is None or not 0 <= partition < len(found.partitions):
-            raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}; create it first")
-        return found.partitions[partition]
-
-    def _controller(self) -> ClusterImage | None:
-        """The image of the active controller; None while there is none."""
-        for broker in self.running():
-            if broker.governance.is_controller:
-                return broker.governance.image
-        return None
+        return self.run(self.inspector.topics)
 
     def controller(self) -> int | None:
         """The node that is the controller now."""
@@ -396,41 +331,27 @@ class Cluster:
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
         """Return the node that leads the partition, None while there is no leader."""
-        leader = self.run(lambda: self._row(topic, partition).leader)
+        leader = self.run(lambda: self.inspector.partition(topic, partition).leader)
         return None if leader < 0 else leader
 
     def isr(self, topic: str, partition: int = 0) -> list[int]:
         """The nodes that are in sync, in the order of the assignment."""
 
         def found() -> list[int]:
-            row = self._row(topic, partition)
+            row = self.inspector.partition(topic, partition)
             return [node for node in row.replicas if node in row.isr]
-
-        return self.run(found)
-
-    def in_sync(self) -> dict[tuple[str, int], set[int]]:
-        """Every partition → the nodes that are in sync; nothing while there is no controller."""
-
-        def found() -> dict[tuple[str, int], set[int]]:
-            image = self._controller()
-            topics = {} if image is None else image.topics
-            return {
-                (name, index): set(row.isr)
-                for name, topic in topics.items()
-                for index, row in enumerate(topic.partitions)
-            }
 
         return self.run(found)
 
     def replicas(self, topic: str, partition: int = 0) -> list[int]:
         """The nodes that hold the partition; the first is the preferred leader."""
-        return self.run(lambda: list(self._row(topic, partition).replicas))
+        return self.run(lambda: list(self.inspector.partition(topic, partition).replicas))
 
     def wait_for_isr(self, topic: str, partition: int, count: int, timeout_ms: int = 30_000) -> None:
         """Wait until `count` replicas are in sync. Raises `RequestTimedOut`."""
 
         def ready() -> bool:
-            return self._controller() is not None and len(self._row(topic, partition).isr) >= count
+            return self.inspector.image() is not None and len(self.inspector.partition(topic, partition).isr) >= count
 
         self._wait_for(ready, timeout_ms, f"{topic}-{partition} has not {count} replicas in sync")
 
@@ -443,25 +364,13 @@ class Cluster:
 
         def ready() -> bool:
             nonlocal leader
-            broker = self.leading_broker(topic, partition)
+            broker = self.inspector.leading_broker(topic, partition)
             leader = -1 if broker is None or broker.runtime.node_id == other_than else broker.runtime.node_id
             return leader >= 0
 
         self._wait_for(ready, timeout_ms, f"{topic}-{partition} has no leader")
         self.run(lambda: None)  # what the other brokers are told of it was sent in the same turn
         return leader
-
-    def leading_broker(self, topic: str, partition: int) -> Broker | None:
-        """The broker that leads the partition and is ready to; None while there is none. Call it by `run`. Raises
-        `UnknownTopicOrPartition`."""
-        if self._controller() is None:
-            return None
-        row = self._row(topic, partition)
-        managed = self._managed.get(row.leader)
-        if managed is None or managed.state != "running" or managed.broker is None:
-            return None
-        replica = managed.broker.replicas.led.get((topic, partition))
-        return managed.broker if replica is not None and replica.leader.leader_epoch == row.leader_epoch else None
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None, timeout_ms: int = 30_000) -> int:
         """Have another replica in sync lead: `to`, or the first in the assignment; return its node id.
@@ -472,9 +381,7 @@ class Cluster:
         """
 
         def find() -> tuple[Partition, list[int]]:
-            row = self._row(topic, partition)
-            ready = [node for node in row.replicas if node in row.isr and self._managed[node].state == "running"]
-            return row, ready
+            return self.inspector.partition(topic, partition), self.inspector.ready(topic, partition)
 
         row, ready = self.run(find)
         if to is None:
@@ -492,7 +399,7 @@ class Cluster:
                 admin.elect_leaders([(topic, partition)])
 
         def leads() -> bool:
-            broker = self.leading_broker(topic, partition)
+            broker = self.inspector.leading_broker(topic, partition)
             return broker is not None and broker.runtime.node_id == to
 
         self._wait_for(leads, timeout_ms, f"{topic}-{partition} is not led by broker {to}")
@@ -558,10 +465,6 @@ class Cluster:
     def host(self) -> _Host:
         """The brokers as a client in this process reaches them."""
         return _Host(self)
-
-    def broker(self, node: int) -> Broker | None:
-        """The broker inside, None while it does not run; for tests and tools. Use it by `run`."""
-        return self._managed_broker(node).broker
 
     def disk(self, node: int) -> MemoryDisk | None:
         """The disk of a broker in memory."""

@@ -124,7 +124,7 @@ class KafkaCluster(KafkaView):
         return Environment(clock=self.clock, plugins=[WatchPlugin(self._watches[node])])
 
     def _broker(self, node: int) -> Broker | None:
-        return self._cluster.broker(node)
+        return self._cluster.inspector.broker(node)
 
     def _run(self, work: Callable[[], T]) -> T:
         """Do `work` on the brokers' thread; on this one when they are gone."""
@@ -367,18 +367,19 @@ class KafkaCluster(KafkaView):
 
         if not self._cluster.closed:
             with suppress(AssertionError):  # cut off, or without room
-                wait_for(lambda: self._run(self._cluster.is_replicated), REPLICATES_S, lambda: "")
+                wait_for(lambda: self._run(self._cluster.inspector.is_replicated), REPLICATES_S, lambda: "")
 
     def _do_due_work(self) -> None:
         """Have everything done that is due by the moved clock. A leader in the midst of writes takes followers for
         stuck that are behind, so those are waited for."""
         if self._cluster.closed:
             return
-        before = self._cluster.in_sync()
-        do_due_work(self._cluster.running, self._run)
+        before = self._run(self._cluster.inspector.in_sync)
+        do_due_work(self._cluster.inspector.running, self._run)
 
         def are_back() -> bool:
-            now, running = self._cluster.in_sync(), {node for node, at in self.brokers.items() if at == "running"}
+            now = self._run(self._cluster.inspector.in_sync)
+            running = {node for node, at in self.brokers.items() if at == "running"}
             return all(members & running <= now.get(name, members) for name, members in before.items())
 
         with suppress(AssertionError):  # cut off, or without room

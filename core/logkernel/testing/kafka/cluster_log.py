@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from logkernel.broker.timers import Clock
-from logkernel.cluster.cluster import Cluster, NoBrokerRuns
+from logkernel.cluster.cluster import Cluster
+from logkernel.cluster.inspector import NoBrokerRuns
 from logkernel.embed import into_future, isolation_level, read_from
 from logkernel.errors import LeaderNotAvailable, NotLeaderOrFollower, UnknownTopicOrPartition
 from logkernel.testing.kafka.broker import GroupsByAdmin
@@ -114,7 +115,7 @@ class ClusterLog(GroupsByAdmin):
         leads it for ten seconds."""
 
         def ask() -> T:
-            broker = self._cluster.leading_broker(*name)
+            broker = self._cluster.inspector.leading_broker(*name)
             if broker is None:
                 raise LeaderNotAvailable(f"{name} has no leader; start or resume a broker that is in sync")
             return work(broker)
