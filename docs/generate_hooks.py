@@ -128,8 +128,9 @@ SETTINGS = """\
 Declare settings with `logkernel_settings`, and read them by their full names, typed and checked:
 
 - a broker's: `settings.get("acme.depth")`;
-- a topic's, if a contract gives you the topic's settings: `settings.plugin["acme.depth"]` (`LogFacts.settings` is
-  such a `TopicSettings`).
+- a topic's: `settings["acme.depth"]` of the hook that gets them
+  ([a table](plugins/index.md#which-settings-a-hook-gets)), or `settings.plugin["acme.depth"]` where a contract gives
+  you all of the topic's settings (`LogFacts.settings` is such a `TopicSettings`).
 """
 
 

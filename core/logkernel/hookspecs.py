@@ -103,8 +103,10 @@ def logkernel_codec(name: str, level: int | None) -> Codec | None:
 
 
 @hookspec(firstresult=True)
-def logkernel_election(name: str) -> ElectionStrategy | None:
-    """Return the election strategy called `name`."""
+def logkernel_election(name: str, settings: Mapping[str, Any]) -> ElectionStrategy | None:
+    """Return the election strategy called `name`.
+
+    `settings` are the topic's plugin-owned settings, typed; topics with equal ones may share an object."""
 
 
 @hookspec(firstresult=True)
@@ -115,15 +117,19 @@ def logkernel_isr(name: str, settings: Mapping[str, Any]) -> IsrPolicy | None:
 
 
 @hookspec(firstresult=True)
-def logkernel_placement(name: str) -> PlacementStrategy | None:
+def logkernel_placement(name: str, settings: Mapping[str, Any]) -> PlacementStrategy | None:
     """Return the placement strategy called `name`. It assigns replicas to brokers, and says which of them leads first.
 
-    Called by the controller of a cluster when a topic is created without an assignment, or gets more partitions."""
+    Called by the controller of a cluster when a topic is created without an assignment, or gets more partitions.
+    `settings` are the topic's plugin-owned settings, typed."""
 
 
 @hookspec(firstresult=True)
-def logkernel_cleanup(name: str) -> CleanupPolicy | None:
-    """Return the cleanup policy called `name`. `cleanup.policy=compact,delete` asks for two."""
+def logkernel_cleanup(name: str, settings: Mapping[str, Any]) -> CleanupPolicy | None:
+    """Return the cleanup policy called `name`. `cleanup.policy=compact,delete` asks for two.
+
+    `settings` are the topic's plugin-owned settings, typed; topics with equal ones may share an object. All of a
+    topic's settings are in `LogFacts.settings`."""
 
 
 @hookspec(firstresult=True)

@@ -409,20 +409,20 @@ class Kernel:
                 raise UnsupportedCompressionType(str(error)) from error
         return codec
 
-    def election(self, name: str) -> ElectionStrategy:
-        found: ElectionStrategy = self._provided("election", ElectionStrategy, name)
+    def election(self, name: str, settings: Mapping[str, Any]) -> ElectionStrategy:
+        found: ElectionStrategy = self._provided("election", ElectionStrategy, name, settings=settings)
         return GuardedElection(found, name, self.faults, partial(self.origin_of, found))
 
     def isr(self, name: str, settings: Mapping[str, Any]) -> IsrPolicy:
         found: IsrPolicy = self._provided("isr", IsrPolicy, name, settings=settings)
         return GuardedIsr(found, name, self.faults, partial(self.origin_of, found))
 
-    def placement(self, name: str) -> PlacementStrategy:
-        found: PlacementStrategy = self._provided("placement", PlacementStrategy, name)
+    def placement(self, name: str, settings: Mapping[str, Any]) -> PlacementStrategy:
+        found: PlacementStrategy = self._provided("placement", PlacementStrategy, name, settings=settings)
         return GuardedPlacement(found, name, self.faults, partial(self.origin_of, found))
 
-    def cleanup(self, name: str) -> CleanupPolicy:
-        found: CleanupPolicy = self._provided("cleanup policy", CleanupPolicy, name)
+    def cleanup(self, name: str, settings: Mapping[str, Any]) -> CleanupPolicy:
+        found: CleanupPolicy = self._provided("cleanup policy", CleanupPolicy, name, settings=settings)
         return GuardedPolicy(found, name, self.faults, partial(self.origin_of, found))
 
     def compaction_strategy(self, name: str, settings: Mapping[str, Any]) -> GuardedCompactionStrategy:

@@ -85,7 +85,7 @@ def test_rack_first(
     from logkernel.kernel import Kernel
 
     candidates = Candidates((201, 101, 202), isr, frozenset(alive), unclean)
-    elected = Kernel().election("rack_first").elect(candidates)
+    elected = Kernel().election("rack_first", {}).elect(candidates)
     if leader is None:
         assert elected is None
         return

@@ -121,7 +121,7 @@ def compact(log: Log, kernel: Kernel, end: int, wall_ms: int) -> None:
         wall_ms=wall_ms, settings=SETTINGS, last_stable_offset=end, clean_offset=log.clean_offset,
         table_bytes=MAP_BYTES, asked=True,
     )  # fmt: skip
-    (plan,) = (step for step in kernel.cleanup("compact").plan(facts) if isinstance(step, Rewrite))
+    (plan,) = (step for step in kernel.cleanup("compact", {}).plan(facts) if isinstance(step, Rewrite))
     rewriting = log.begin_rewrite(plan, kernel.codec_for, wall_ms, buffer_bytes=1 << 16)
     rewriting.run()
     log.end_rewrite(rewriting)

@@ -6,7 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from logkernel.broker.by_settings import BySettings
 from logkernel.broker.runtime import MAX_WORKERS, Runtime
+from logkernel.config.topic import TopicSettings
 from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import PluginError, PolicyViolation
 from logkernel.vocabulary import CleanupResult, LogSize
@@ -24,20 +26,18 @@ class CleanupPolicies:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._known: dict[str, CleanupPolicy] = {}
+        self._known = BySettings(runtime.kernel.cleanup)
         self._missing: set[str] = set()
 
-    def get(self, name: str) -> CleanupPolicy | None:
+    def get(self, name: str, settings: TopicSettings) -> CleanupPolicy | None:
         """The policy's object, kept; None with one warning where no plugin provides it."""
-        if name not in self._known:
-            try:
-                self._known[name] = self._runtime.kernel.cleanup(name)
-            except PluginError as error:
-                if name not in self._missing:
-                    self._missing.add(name)
-                    log.warning("cleanup policy not available, nothing is cleaned: %s", error)
-                return None
-        return self._known[name]
+        try:
+            return self._known.get(name, settings.plugin)
+        except PluginError as error:
+            if name not in self._missing:
+                self._missing.add(name)
+                log.warning("cleanup policy not available, nothing is cleaned: %s", error)
+            return None
 
     @property
     def cleaner_threads(self) -> int:
@@ -68,7 +68,7 @@ class CleanupPolicies:
         """(policy, step) of every policy of `cleanup.policy`, in its order."""
         found: list[tuple[str, DropBefore | Rewrite]] = []
         for name in replica.settings.cleanup_policy:
-            policy = self.get(name)
+            policy = self.get(name, replica.settings)
             if policy is not None:
                 found += [(name, step) for step in policy.plan(self.facts(replica, asked=asked))]
         return found

@@ -160,7 +160,8 @@ class MetadataManager:
 
         def strategy(topic: str) -> tuple[ElectionStrategy, bool]:
             settings = self.topic_settings(topic)
-            return self._runtime.kernel.election(settings.election), settings.unclean_leader_election_enable
+            found = self._runtime.kernel.election(settings.election, settings.plugin)
+            return found, settings.unclean_leader_election_enable
 
         node = self._runtime.node_id
         return self.controller.broker_started(self.image, node, strategy, (node,))

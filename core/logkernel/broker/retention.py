@@ -220,7 +220,7 @@ class Retention:
         active = facts.segments[-1]
         drop.before = size_of(replica)
         for name in replica.settings.cleanup_policy:
-            policy = self._policies.get(name)
+            policy = self._policies.get(name, replica.settings)
             found = [step for step in policy.plan(facts) if isinstance(step, DropBefore)] if policy is not None else []
             for step in found:
                 offset = min(step.offset, replica.high_watermark)

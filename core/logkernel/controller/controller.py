@@ -8,7 +8,7 @@ nothing happened. The modules for topics and settings are imported when they are
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from logkernel.attrs_lite import field, mutable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
 
-def _no_placement(name: str) -> PlacementStrategy:
+def _no_placement(name: str, settings: Mapping[str, Any]) -> PlacementStrategy:
     raise PluginError(f"no plugin provides the placement {name!r} here")
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from logkernel.attrs_lite import mutable
+from logkernel.config.topic import TopicSettings
 from logkernel.contracts import PlacementFacts, PlacementStrategy
 from logkernel.errors import InvalidReplicaAssignment, InvalidReplicationFactor, PluginError, UnknownServerError
 
-Placements = Callable[[str], PlacementStrategy]
-"""Name → the placement that a plugin provides. Raises `PluginError`."""
+Placements = Callable[[str, Mapping[str, Any]], PlacementStrategy]
+"""Name and the topic's plugin-owned settings → the placement that a plugin provides. Raises `PluginError`."""
 Draw = Callable[[int], int]
 """A random number from 0 up to the argument, excluded."""
 
@@ -28,10 +30,16 @@ class Placing:
         return [node for node, _ in self.brokers]
 
     def place(
-        self, name: str, partitions: int, factor: int, *, first: int = 0, leader_of_first: int | None = None
+        self,
+        settings: TopicSettings,
+        partitions: int,
+        factor: int,
+        *,
+        first: int = 0,
+        leader_of_first: int | None = None,
     ) -> Sequence[Sequence[int]]:
-        """Replicas of partitions `first`, `first` + 1, …, by the placement `name`. Raises `InvalidReplicationFactor`,
-        and `UnknownServerError` where the plugin fails."""
+        """Replicas of partitions `first`, `first` + 1, …, by the placement that the topic's `settings` name. Raises
+        `InvalidReplicationFactor`, and `UnknownServerError` where the plugin fails."""
         count = len(self.brokers)
         if factor > count:
             raise InvalidReplicationFactor(
@@ -42,7 +50,7 @@ class Placing:
             return [self.nodes] * partitions
         facts = PlacementFacts(partitions, factor, tuple(self.brokers), self.draw, first, leader_of_first)
         try:
-            return self.placements(name).place(facts)
+            return self.placements(settings.placement, settings.plugin).place(facts)
         except PluginError as error:
             raise UnknownServerError(str(error)) from error
 

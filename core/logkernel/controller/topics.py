@@ -14,6 +14,7 @@ from uuid import UUID
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.describe import describe_created
+from logkernel.config.topic import TopicSettings
 from logkernel.config.values import Between, render
 from logkernel.contracts import MetadataChange, ServiceTopic
 from logkernel.controller.effects import ControllerResult, Effects
@@ -121,7 +122,7 @@ def create_one(
             own["min.insync.replicas"] = str(replication_factor)
     row = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
     config.validate_topic(own)
-    partitions_made = _partitions(row, config, placing, MAX_NEW_PARTITIONS, own.get("placement"))
+    partitions_made = _partitions(row, config, placing, MAX_NEW_PARTITIONS, own)
     topic = Topic(name, new_id(), partitions_made, internal)
     out = ControllerResult([], topic, Effects())
     _add(out, topic, own)
@@ -186,23 +187,21 @@ def _check_new(name: str, image: ClusterImage, flats: Mapping[str, str]) -> None
 
 
 def _decide(row: CreatableTopic, config: BrokerConfig, placing: Placing, left: int) -> tuple[Topic, dict[str, str]]:
-    own: dict[str, str] = {}
-    named = next((given.value for given in row.configs if given.name == "placement"), None)
-    if named is not None:
-        config.validate_topic({"placement": named})
-    partitions = _partitions(row, config, placing, left, named)
+    own = {given.name: given.value for given in row.configs if given.value is not None}
+    if "placement" in own:
+        config.validate_topic({"placement": own["placement"]})
+    partitions = _partitions(row, config, placing, left, own)
     for given in row.configs:
         if given.value is None:
             raise InvalidConfig(f"{given.name} has no value; give one, or leave it out for the default")
-        own[given.name] = given.value
     config.validate_topic(own)
     return Topic(row.name, NO_ID, partitions), own
 
 
 def _partitions(
-    row: CreatableTopic, config: BrokerConfig, placing: Placing, left: int, placement: str | None
+    row: CreatableTopic, config: BrokerConfig, placing: Placing, left: int, own: Mapping[str, str]
 ) -> list[Partition]:
-    """`placement` is the topic's own, None for the broker's."""
+    """`own` are the topic's own settings, not all of them judged."""
     if row.assignments:
         return _assigned(row, placing.nodes, left)
     count = config.get("num.partitions") if row.num_partitions == -1 else row.num_partitions
@@ -214,7 +213,14 @@ def _partitions(
     if count < 1:
         raise InvalidPartitions(f"a topic can't have {count} partitions; ask for 1 or more, or -1 for the default")
     _check_left(count, left)
-    return [_fresh(replicas) for replicas in placing.place(placement or config.get("placement"), count, factor)]
+    return [_fresh(replicas) for replicas in placing.place(_placing(own, config), count, factor)]
+
+
+def _placing(own: Mapping[str, str], config: BrokerConfig) -> TopicSettings:
+    """What a placement may know of a new topic's settings."""
+    known = config.definitions.topic
+    wanted = {name: text for name, text in own.items() if name == "placement" or (name in known and known[name].plugin)}
+    return config.topic_settings(wanted)
 
 
 def _check_left(count: int, left: int) -> None:
@@ -391,9 +397,9 @@ def _growth(
     first = topic.partitions[0]
     factor = sum(node not in first.removing for node in first.replicas)  # that to which a move leads, not both together
     if row.assignments is None:
-        placement = image.topic_config(row.name).get("placement") or config.get("placement")
+        settings = config.topic_settings(image.topic_config(row.name))
         leader = topic.partitions[0].replicas[0]
-        placed = placing.place(placement, wanted, factor, first=has, leader_of_first=leader)
+        placed = placing.place(settings, wanted, factor, first=has, leader_of_first=leader)
         return topic, [_fresh(replicas) for replicas in placed]
     if len(row.assignments) != wanted:
         raise InvalidReplicaAssignment(

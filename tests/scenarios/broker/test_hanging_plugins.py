@@ -87,7 +87,7 @@ def test_a_hook_that_provides_and_hangs_is_named(sleeper: Sleeper) -> None:
 
 def _refused(kernel: Kernel) -> None:
     with pytest.raises(Exception, match="no plugin provides the election 'slow'"):
-        kernel.election("slow")
+        kernel.election("slow", {})
 
 
 def test_a_call_that_goes_on_is_told_from_the_next_one() -> None:

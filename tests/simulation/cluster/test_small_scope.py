@@ -26,11 +26,11 @@ CAUGHT = {
 @pytest.mark.parametrize("name", SCOPES)
 def test_every_history_of_a_small_scope_keeps_its_promises(name: str) -> None:
     scope, fewest = SCOPES[name]
-    assert explore(scope, Kernel().election("clean")).states > fewest
+    assert explore(scope, Kernel().election("clean", {})).states > fewest
 
 
 @pytest.mark.parametrize("name", CAUGHT)
 def test_a_broken_rule_is_found_in_the_smallest_scope(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)
     with pytest.raises(Violation):
-        explore(CAUGHT[name], Kernel().election("clean"))
+        explore(CAUGHT[name], Kernel().election("clean", {}))

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from logkernel.config.broker import BrokerConfig
+from logkernel.config.topic import TopicSettings
 from logkernel.contracts import ServiceDeclaration, ServiceTopic
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
@@ -52,7 +53,7 @@ class Bench:
 
 def test_too_many_replicas() -> None:
     with pytest.raises(InvalidReplicationFactor, match=r"replication factor 3 .* 2 are registered; ask for at most 2"):
-        Placing([(1, None), (2, None)], KERNEL.placement, lambda below: 0).place("kafka", 1, 3)
+        Placing([(1, None), (2, None)], KERNEL.placement, lambda below: 0).place(TopicSettings(), 1, 3)
 
 
 def test_created_and_validated_only() -> None:

@@ -115,9 +115,9 @@ class Rotten:
 def test_what_the_kernel_hands_out_is_guarded_and_its_faults_are_kept():
     kernel = Kernel(plugins=[Rotten()])
     with pytest.raises(PluginError, match="DropBefore"):
-        kernel.cleanup("rotten").plan(FACTS)
+        kernel.cleanup("rotten", {}).plan(FACTS)
     with pytest.raises(PluginError, match="a bug of its author; the partition has no leader"):
-        kernel.election("rotten").elect(CANDIDATES)
+        kernel.election("rotten", {}).elect(CANDIDATES)
     with pytest.raises(PluginError, match="return a mapping"):
         kernel.assignor("rotten").assign(GroupFacts({}, {}))
     with pytest.raises(PluginError, match="'perhaps'; return True or False"):

@@ -142,7 +142,7 @@ class Broken:
 def test_a_placement_that_errs_is_named_and_creates_nothing(placed: Any, problem: str) -> None:
     kernel = Kernel(plugins=[Broken(placed)])
     with pytest.raises(PluginError, match=problem):
-        kernel.placement("broken").place(facts(2, 2, [1, 2, 3]))
+        kernel.placement("broken", {}).place(facts(2, 2, [1, 2, 3]))
     config = BrokerConfig.load(None, [], kernel.declarations())
     image = ClusterImage.of(registration_change(BrokerRegistration(node, {"P": ("h", node)})) for node in (1, 2, 3))
     controller = Controller(config, 1, lambda: UUID(int=1), {}, kernel.placement)

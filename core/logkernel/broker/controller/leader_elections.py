@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from logkernel.broker.by_settings import BySettings
 from logkernel.broker.controller.commits import Commits
 from logkernel.broker.controller.live_brokers import LiveBrokers
 from logkernel.broker.runtime import Runtime
@@ -49,7 +50,7 @@ class LeaderElections:
         self._orders = orders
         self._brokers = brokers
         self._commits = commits
-        self._strategies: dict[str, ElectionStrategy] = {}
+        self._strategies = BySettings(runtime.kernel.election)
 
     # ------------------------------------------------------------ brokers
 
@@ -154,12 +155,9 @@ class LeaderElections:
     def _strategy(self, topic: str) -> tuple[ElectionStrategy, bool]:
         """The topic's election strategy, and whether it may be unclean."""
         settings = self._runtime.config.topic_settings(self._orders.image.topic_config(topic))
-        name = settings.election
-        found = self._strategies.get(name)
-        if found is None:
-            try:
-                found = self._strategies[name] = self._runtime.kernel.election(name)
-            except PluginError as error:
-                log.error("no leader is elected: topic=%s election=%s error=%s", topic, name, error)
-                return _Nobody(), False
+        try:
+            found = self._strategies.get(settings.election, settings.plugin)
+        except PluginError as error:
+            log.error("no leader is elected: topic=%s election=%s error=%s", topic, settings.election, error)
+            return _Nobody(), False
         return found, settings.unclean_leader_election_enable

@@ -61,7 +61,7 @@ class CleanupContract(Kit[CleanupPolicy]):
     methods = ("plan",)
 
     def provide(self, kernel: Kernel, name: str) -> CleanupPolicy:
-        return kernel.cleanup(name)
+        return kernel.cleanup(name, self.topic_settings.plugin)
 
     @for_all(60, log=LOGS)
     def test_a_plan_stays_within_what_may_go(self, log: tuple[LogFacts, dict[str, Any]]) -> None:

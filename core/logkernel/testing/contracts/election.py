@@ -32,7 +32,7 @@ class ElectionContract(Kit[ElectionStrategy]):
     methods = ("elect",)
 
     def provide(self, kernel: Kernel, name: str) -> ElectionStrategy:
-        return kernel.election(name)
+        return kernel.election(name, self.topic_settings.plugin)
 
     @for_all(60, known=candidates())
     def test_the_leader_is_alive_and_a_replica(self, known: Candidates) -> None:

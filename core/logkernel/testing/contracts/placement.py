@@ -23,7 +23,7 @@ class PlacementContract(Kit[PlacementStrategy]):
     methods = ("place",)
 
     def provide(self, kernel: Kernel, name: str) -> PlacementStrategy:
-        return kernel.placement(name)
+        return kernel.placement(name, self.topic_settings.plugin)
 
     @for_all(40, brokers=FLEETS, partitions=st.integers(1, 40), data=st.data())
     def test_each_partition_gets_its_replicas_on_live_brokers(

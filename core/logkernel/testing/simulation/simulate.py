@@ -101,11 +101,12 @@ class Simulation:
         self._topics = {"isr": isr, **({} if election is None else {"election": election}), **(settings or {})}
         self._kernel = Kernel(plugins=self._plugins)
         self._strategies: dict[str, ElectionStrategy] = {}
-        if election is not None:
-            self._strategy(election)
         config = BrokerConfig.load(None, (), self._kernel.declarations())
         config.validate_topic(settings or {})
-        self._make_isr = partial(self._kernel.isr, isr, config.topic_settings(settings).plugin)
+        self._plugin_settings = config.topic_settings(settings).plugin
+        if election is not None:
+            self._strategy(election)
+        self._make_isr = partial(self._kernel.isr, isr, self._plugin_settings)
         self._make_isr()
         named = [
             ("--level", None if level == PROTOCOL else level),
@@ -117,7 +118,7 @@ class Simulation:
 
     def _strategy(self, name: str) -> ElectionStrategy:
         if name not in self._strategies:
-            self._strategies[name] = self._kernel.election(name)
+            self._strategies[name] = self._kernel.election(name, self._plugin_settings)
         return self._strategies[name]
 
     def history(self, seed: int, schedule: Iterable[Fault] | None = None) -> RunnableHistory:

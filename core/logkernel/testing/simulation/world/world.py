@@ -59,8 +59,8 @@ class WorldKernel(Kernel):
 
     promises: Promises
 
-    def election(self, name: str) -> ElectionStrategy:
-        return Election(super().election(name), self.promises)
+    def election(self, name: str, settings: Mapping[str, Any]) -> ElectionStrategy:
+        return Election(super().election(name, settings), self.promises)
 
 
 class World:
