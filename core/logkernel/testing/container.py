@@ -26,7 +26,12 @@ LAYOUT: Final = (
 )  # fmt: skip
 """Settings by which an image lays itself out; here `listen` and `advertised` do."""
 JAVA: Final = ("heap.opts", "opts", "jvm.performance.opts", "gc.log.opts")
-"""Of the image's Java, as are all of jmx and log4j."""
+IMAGES: Final = ("jmx.", "log4j.", "tools.log4j", "confluent.", "cluster.id", "kraft.cluster.id", "enable.kraft")
+"""What images read that is no setting of Kafka, or how its names begin: of Java, of Confluent, of Bitnami."""
+ASIDE: Final = ("CLUSTER_ID", "ALLOW_PLAINTEXT_LISTENER")
+"""The same without the prefix."""
+NO_EFFECT: Final = ("name", "hostname", "listener_name", "wait_strategy_check_string")
+"""What testcontainers' constructors take, and what means nothing without a container."""
 REMEDIES: Final = {
     "exec": "there is no container to run a program in; use kafka.create_topic() and the like, or logkernel's commands",
     "get_wrapped_container": "there is no container; kafka.pid is the broker's process, kafka.kill() kills it",
@@ -54,6 +59,7 @@ class LogkernelContainer:
         image: str = "",
         port: int = KAFKA_PORT,
         *,
+        security_protocol: str = "PLAINTEXT",
         env: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
         process: bool = True,
@@ -63,19 +69,26 @@ class LogkernelContainer:
         broker's port by the number `port`.
 
         `settings` and the other options are those of `Kafka`; it has a process of its own, as a container has, if you
-        do not say otherwise. Raises `ConfigError` for what only Docker could do.
+        do not say otherwise. `name`, `hostname`, `listener_name` and `wait_strategy_check_string` are taken and do
+        nothing. Raises `ConfigError` for what only Docker could do, and for TLS and SASL.
         """
+        if security_protocol != "PLAINTEXT":
+            raise ConfigError(f"security_protocol={security_protocol!r}: only PLAINTEXT is served; leave it out")
         self.image = image
         self.port = port
+        self.kraft_enabled = False
         self.redpanda_port, self.schema_registry_port = REDPANDA_PORT, REGISTRY_PORT
         self.env: dict[str, str] = {}
         self._settings = dict(settings or {})
+        options = {name: value for name, value in options.items() if name not in NO_EFFECT}
         self._options = {"process": process, **options}
         self._ports = {port, KAFKA_PORT, REDPANDA_PORT}
         self._bound: dict[int, int] = {}
         self._kafka: Kafka | None = None
         self._registry: SchemaRegistry | None = None
         for name in options:
+            if f"with_{name}" in REMEDIES:
+                raise ConfigError(f"{name}={options[name]!r}: {REMEDIES[f'with_{name}']}")
             if name not in OPTIONS:
                 raise ConfigError(f"{name}={options[name]!r} is no option; there are {', '.join(sorted(OPTIONS))}")
         self.with_envs(**(env or {}))
@@ -89,8 +102,8 @@ class LogkernelContainer:
     # ------------------------------------------------------------ before it starts
 
     def with_env(self, key: str, value: Any) -> Self:
-        """KAFKA_NUM_PARTITIONS=3 is the setting num.partitions, as in Kafka's images. Raises `ConfigError` for a
-        variable that is no setting."""
+        """KAFKA_NUM_PARTITIONS=3 is the setting num.partitions, as in Kafka's images, and so is
+        KAFKA_CFG_NUM_PARTITIONS. Raises `ConfigError` for a variable that is no setting."""
         setting_of(key, str(value))
         self.env[key] = str(value)
         return self
@@ -112,7 +125,8 @@ class LogkernelContainer:
         return self
 
     def with_kraft(self) -> Self:
-        """Nothing: the broker needs no ZooKeeper anyhow."""
+        """Nothing but `kraft_enabled`: the broker needs no ZooKeeper anyhow."""
+        self.kraft_enabled = True
         return self
 
     def with_name(self, name: str) -> Self:
@@ -228,14 +242,14 @@ def setting_of(key: str, value: str) -> tuple[str, str] | None:
     """The setting that an environment variable of Kafka's images is; None for one that means nothing without the image.
     Raises `ConfigError` for a variable of another kind. Pure."""
     if not key.startswith(PREFIX):
-        if key == "CLUSTER_ID":
+        if key in ASIDE:
             return None
         raise ConfigError(f"{key}={value}: only {PREFIX}… are settings of the broker; leave it out")
-    words = key.removeprefix(PREFIX).lower()
+    words = key.removeprefix(PREFIX).removeprefix("CFG_").lower()
     name = words.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
     if name in ("listeners", "listener.security.protocol.map") and ("SASL" in value or "SSL" in value):
         raise ConfigError(f"{key}={value}: only PLAINTEXT is served; leave it out")
-    if name in LAYOUT or name in JAVA or name.startswith(("jmx.", "log4j.", "tools.log4j")):
+    if name in LAYOUT or name in JAVA or name.startswith(IMAGES):
         return None
     return name, value
 

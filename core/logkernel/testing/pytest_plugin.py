@@ -9,11 +9,12 @@ kafka_async, kafka_session_async, kafka_cluster_async     three of them for test
 schema_registry   a schema registry of the test's own
 
 What they are like is said by the marker `kafka`, by the fixture `kafka_options`, which a suite overrides, and by ini
-options: `docs/testing.md`.
+options: `docs/testing.md`. A suite that knows nothing of fixtures has a broker by ini options alone.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ MARKER = (
 )
 MERGED = ("settings", "topics")
 """Options that add to those of an outer marker; the others replace them."""
+SERVED = "LOGKERNEL_SUITE_BROKER"
+"""Set where a broker runs as long as pytest: workers of xdist inherit it and start none."""
 LAST_REQUESTS = 20
 """Shown with a test that fails."""
 
@@ -50,6 +53,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kafka_plugins", "plugins of the tests' brokers, modules by their dotted names", "linelist", [])
     parser.addini("kafka_process", "run the tests' brokers in processes of their own", "bool", False)
     parser.addini("kafka_as_version", "the release of Kafka that the tests' brokers look like, 2.8 to 4.3")
+    parser.addini(
+        "kafka_env",
+        "variables for the address of a broker that runs as long as pytest, NAME or NAME=TEXT with {} for it",
+        "linelist",
+        [],
+    )
+    parser.addini("kafka_listen", "HOST:PORT at which a broker listens that runs as long as pytest")
+    parser.addini("kafka_containers", "have testcontainers' KafkaContainer be a LogkernelContainer", "bool", False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """The broker of a suite that asks for no fixture: see `logkernel.testing.suite`."""
+    variables, listen = early_config.getini("kafka_env"), early_config.getini("kafka_listen")
+    containers = early_config.getini("kafka_containers")
+    worker = SERVED in os.environ and "PYTEST_XDIST_WORKER" in os.environ
+    serves = (variables or listen) and not worker
+    if not (serves or containers):
+        return
+    from logkernel.errors import ConfigError
+    from logkernel.testing.suite import replace_containers, serve
+
+    try:
+        if serves:
+            options = _placed(_from_ini(early_config), "kafka_settings")
+            early_config.add_cleanup(serve([*variables, SERVED], listen, options))
+        if containers:
+            early_config.add_cleanup(replace_containers())
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -77,10 +77,25 @@ def test_it_starts_and_stops_as_often_as_it_is_told(tmp_path: Path) -> None:
         ("KAFKA_LISTENERS", "PLAINTEXT://0.0.0.0:9092", None),
         ("KAFKA_JMX_PORT", "9999", None),
         ("CLUSTER_ID", "abc", None),
+        ("KAFKA_CFG_NODE_ID", "0", ("node.id", "0")),
+        ("KAFKA_CFG_LISTENERS", "PLAINTEXT://:9092", None),
+        ("KAFKA_CONFLUENT_SUPPORT_METRICS_ENABLE", "false", None),
+        ("KAFKA_KRAFT_CLUSTER_ID", "abc", None),
+        ("ALLOW_PLAINTEXT_LISTENER", "yes", None),
     ],
 )
 def test_variables_are_settings(key: str, value: str, setting: Any) -> None:
     assert setting_of(key, value) == setting
+
+
+def test_what_a_container_is_told_of_itself_has_no_effect() -> None:
+    container = LogkernelContainer(
+        "confluentinc/cp-kafka:7.6.0", 9093, name="kafka", listener_name="A", wait_strategy_check_string="started"
+    )
+    assert not container.kraft_enabled
+    assert container.with_kraft().kraft_enabled
+    with container:
+        assert container.status == "running"
 
 
 def test_what_is_not_there_says_why() -> None:
@@ -97,6 +112,10 @@ def test_what_is_not_there_says_why() -> None:
         ConfigError, match=r"mem_limit='1g' is no option; there are advertised, ahead_ms, as_version, faults, listen, "
     ):
         LogkernelContainer(mem_limit="1g")
+    with pytest.raises(ConfigError, match="network='n': there is no network of containers; for clients in a"):
+        LogkernelContainer(network="n")
+    with pytest.raises(ConfigError, match="security_protocol='SSL': only PLAINTEXT is served"):
+        LogkernelContainer(security_protocol="SSL")
     with pytest.raises(ConfigError, match="'http' is no port"):
         container.with_exposed_ports("http")
     with pytest.raises(ConfigError, match=r"no\.such"):

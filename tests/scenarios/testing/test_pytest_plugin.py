@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import testing_plugin
-
-
-def suite(folder: Path, test: str, ini: str = "", conftest: str = "", *options: str, code: int = 0) -> str:
-    """What pytest prints over a suite of one file."""
-    (folder / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
-    (folder / "conftest.py").write_text(conftest)
-    (folder / "test_it.py").write_text(test)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *testing_plugin.words(), *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
-
+from testing_plugin import suite
 
 FIXTURES = """
 import asyncio
