@@ -6,6 +6,8 @@ import attrs
 
 from logkernel.errors import LogkernelError
 
+MAX_TOKEN_CHARACTERS = 65_536
+
 
 class TokenRefused(LogkernelError):
     """A token does not count; the text says why, for the server's log, and has nothing of the token in it."""

@@ -1,0 +1,107 @@
+"""A client's tokens by OIDC client credentials (RFC 6749, section 4.4; KIP-768, KIP-1139), or from a file."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus, unquote, urlencode, urlsplit
+
+import attrs
+
+from logkernel.errors import ConfigError, SaslAuthenticationFailed
+from logkernel.security.tokens.http import Endpoint, HttpFailed, checked_url, request
+from logkernel.security.tokens.source import Fetched
+
+SETTING = "sasl.oauthbearer.token.endpoint.url"
+MAX_TOKEN_BYTES = 524_288
+
+
+@attrs.frozen
+class ClientCredentials:
+    """Where a client asks for its tokens, and by what."""
+
+    endpoint: Endpoint
+    client_id: str
+    client_secret: str = attrs.field(repr=False)
+    scope: str = ""
+    encodes_header: bool = False
+    """`sasl.oauthbearer.header.urlencode`: whether id and secret are URL-encoded in their header, as the RFC says."""
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 10_000
+    """For how long it is asked again; in between, the back-off doubles."""
+
+    def __attrs_post_init__(self) -> None:
+        checked_url(self.endpoint.url, SETTING)
+        if not self.client_id or not self.client_secret:
+            raise ConfigError(
+                "the client's id or secret is missing for OAUTHBEARER; set clientId and clientSecret in "
+                "sasl.jaas.config, or sasl.oauthbearer.client.credentials.client.id and .secret"
+            )
+
+    def fetch(self, sleep: Callable[[float], None] = time.sleep) -> Fetched:
+        """Ask the endpoint, again where that may help. Raises `SaslAuthenticationFailed`."""
+        for pause_s in self._pauses_s():
+            try:
+                return _read(request(self.endpoint, "POST", self._headers(), self._body()), self.endpoint.url)
+            except HttpFailed as failed:
+                if not failed.retriable or pause_s is None:
+                    raise SaslAuthenticationFailed(f"no token for OAUTHBEARER: {failed}") from None
+            sleep(pause_s)
+        raise AssertionError("the last try returns or raises")
+
+    def _pauses_s(self) -> Iterator[float | None]:
+        """The pause behind each try; None behind the last."""
+        left_ms, pause_ms = self.retry_backoff_max_ms, self.retry_backoff_ms
+        while 0 < pause_ms <= left_ms:
+            yield pause_ms / 1000
+            left_ms -= pause_ms
+            pause_ms *= 2
+        yield None
+
+    def _headers(self) -> dict[str, str]:
+        encode = quote_plus if self.encodes_header else str
+        pair = f"{encode(self.client_id)}:{encode(self.client_secret)}".encode()
+        return {
+            "Accept": "application/json",
+            "Authorization": f"Basic {base64.b64encode(pair).decode()}",
+            "Cache-Control": "no-cache",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+
+    def _body(self) -> bytes:
+        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
+        return urlencode(form).encode()
+
+
+def fetch_from_file(url: str) -> Fetched:
+    """The token in a file, which another program keeps fresh, such as Kubernetes. Raises `SaslAuthenticationFailed`."""
+    path = Path(unquote(urlsplit(url).path))
+    try:
+        with path.open("rb") as file:
+            token = file.read(MAX_TOKEN_BYTES + 1).decode("ascii").strip()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise SaslAuthenticationFailed(
+            f"no token for OAUTHBEARER: {path} cannot be read ({reason}); check {SETTING}"
+        ) from None
+    return _checked(token, None, str(path))
+
+
+def _read(body: bytes, url: str) -> Fetched:
+    try:
+        answer: Any = json.loads(body)
+        token, lifetime_s = answer["access_token"], answer.get("expires_in")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        token, lifetime_s = "", None
+    is_number = isinstance(lifetime_s, (int, float)) and 0 < lifetime_s < 1e10
+    return _checked(token, float(lifetime_s) if is_number else None, url.partition("?")[0])
+
+
+def _checked(token: Any, lifetime_s: float | None, source: str) -> Fetched:
+    if not isinstance(token, str) or not token or len(token) > MAX_TOKEN_BYTES:
+        raise SaslAuthenticationFailed(f"no token for OAUTHBEARER: {source} has no access token; check {SETTING}")
+    return Fetched(token, lifetime_s)
