@@ -68,7 +68,7 @@ ABSENT = "there is no such topic or partition; check the name, or create the top
         ("query select␣*␣from␣nope", 2, "Table with name nope does not exist; the topics are "),
         ("query select␣1 --data /nowhere", 2, "there is no directory /nowhere; check the path"),
         ("dump /dev/null --decoder foo", 2, "no plugin decodes the records of 'foo'; name an internal topic"),
-        ("status --data /nowhere", 2, "start one with `logkernel serve --data /nowhere`, or name another directory"),
+        ("status --data /nowhere", 1, "start one with `logkernel serve --data /nowhere`, or name another directory"),
         ("perf sweep --producers x", 2, "'x' is not a list of whole numbers; write e.g. 1,2,4"),
     ],
 )

@@ -315,7 +315,19 @@ def test_records_of_a_topic_that_does_not_exist_are_refused(own: KafkaNamespace)
         own.iterate("x")
     with pytest.raises(UnknownTopicOrPartition):
         own.records("x", 0)
+    for clean in (own.compact, own.apply_retention):
+        with pytest.raises(UnknownTopicOrPartition, match=r"^there is no topic 'ordres'; did you mean 'orders'\?$"):
+            clean("ordres")
     assert own.records("orders") == []
+
+
+def test_headers_are_a_mapping(own: KafkaNamespace) -> None:
+    """It was an AttributeError."""
+    wrong: Any = [("h", "1")]
+    for call in (own.produce, own.assert_produced):
+        with pytest.raises(TypeError, match=r"^headers=\[\('h', '1'\)\] are no mapping; pass names and values, e.g. "):
+            call("orders", headers=wrong)
+    assert own.topics == {}
 
 
 def test_a_state_that_no_group_is_in_is_refused(own: KafkaNamespace) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
-from logkernel.errors import ConfigError, LogkernelError, UnknownTopicOrPartition
+from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError, UnknownTopicOrPartition
 from logkernel.testing import Kafka
 
 PROGRAM = """
@@ -155,6 +155,20 @@ def test_what_another_process_cannot_do_is_told() -> None:
         Kafka(process=True, sockets=False)
     with pytest.raises(ConfigError, match=r"no\.such"):
         Kafka(process=True, settings={"no.such": 1})
+
+
+def test_a_disk_is_full_and_has_room_again_while_the_broker_is_away() -> None:
+    """The end of `full_disk` raised where the broker had been killed within."""
+    with Kafka(process=True, topics=["orders"]) as kafka:
+        with kafka.full_disk():
+            kafka.kill()
+        kafka.start()
+        kafka.produce("orders", "1")
+        kafka.stop()
+        kafka.fill_disk()
+        kafka.start()
+        with pytest.raises(KafkaStorageError):
+            kafka.produce("orders", "2")
 
 
 def test_a_plugin_is_imported_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

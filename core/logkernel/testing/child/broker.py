@@ -210,7 +210,8 @@ class BrokerProcess(KafkaBroker):
         self.start()
 
     def fill_disk(self, full: bool) -> None:
-        self._control.call("PUT", "disk", body={"full": full})
+        if self._control.reaches:
+            self._control.call("PUT", "disk", body={"full": full})
         self._full = full
 
     # ------------------------------------------------------------ what it is asked

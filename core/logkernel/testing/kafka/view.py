@@ -151,6 +151,7 @@ class KafkaView(ABC):
         `value`, `key` and headers are bytes, text for UTF-8, or None; a value or key of another type is written as
         JSON. Raises `TypeError` for what JSON cannot express, and `KafkaError` for what the broker refuses.
         """
+        _check_headers(headers)
         pairs = tuple((name, encoded(text, f"header {name!r}")) for name, text in (headers or {}).items())
         record = Record(encoded(key, "key"), encoded(value, "value"), pairs, timestamp_ms)
         if self.topic(topic) not in self.topics:
@@ -211,6 +212,8 @@ class KafkaView(ABC):
         the closest record and where it differs.
         """
 
+        _check_headers(headers)
+
         def differs(record: KafkaRecord) -> list[str]:
             return differences(record, key=key, value=value, headers=headers)
 
@@ -260,7 +263,10 @@ class KafkaView(ABC):
 
     def _clean(self, work: Callable[[str], object], topic: str | None) -> None:
         if topic is not None:
-            work(self.topic(topic))
+            try:
+                work(self.topic(topic))
+            except UnknownTopicOrPartition as error:
+                raise UnknownTopicOrPartition(self._missing(topic) or str(error)) from None
             return
         for name in self.topics:
             try:
@@ -340,6 +346,11 @@ class KafkaView(ABC):
             )
 
         wait_for(look, within, problem, self.look_again_s)
+
+
+def _check_headers(headers: object) -> None:
+    if not (headers is None or isinstance(headers, Mapping)):
+        raise TypeError(f'headers={headers!r} are no mapping; pass names and values, e.g. {{"trace": "1"}}')
 
 
 def _check_state(state: str) -> None:
