@@ -18,3 +18,6 @@ class HandClock(Clock):
 
     def mono_ms(self) -> int:
         return self.now_ms
+
+    def mono_ns(self) -> int:
+        return self.now_ms * 1_000_000

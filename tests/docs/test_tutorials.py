@@ -193,13 +193,11 @@ def test_the_commands_of_operations(start_broker: Callable[..., Any], tmp_path: 
     shell("logkernel topic create orders -p 1; seq 1500 | logkernel produce orders", tmp_path, broker.bootstrap)
     shell("logkernel consume orders -g billing -n 1", tmp_path, broker.bootstrap)
     codes = [code for code, _ in blocks("operations.md", "sh") if "logkernel serve" not in code]
-    assert [next(word for word in ("status", "check", "expire") if word in code) for code in codes] == [
-        "status",
-        "check",
-        "expire",
-    ]
-    watch, check, make_room = codes
+    words = ("status", "quotas", "check", "expire")
+    assert [next(word for word in words if word in code) for code in codes] == list(words)
+    watch, quotas, check, make_room = codes
     assert "billing" in shell(watch, tmp_path, broker.bootstrap)
+    assert "client-id=reports" in shell(quotas, tmp_path, broker.bootstrap)
     shell(make_room, tmp_path, broker.bootstrap)
     broker.end()
     assert "0 errors" in shell(check, tmp_path, broker.bootstrap)

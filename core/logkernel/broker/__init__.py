@@ -15,7 +15,7 @@ From above, each part importing only what stands below it (import-linter holds t
     cluster                               what services and handlers may ask of the cluster
     replicas/, metadata_manager,          partitions that are served or offline; the cluster's metadata;
       log_manager                         the logs on their directories. None of the three knows another
-    turn, metadata_log                    what a turn still has to do; the log of the metadata
+    turn, metadata_log, quotas/           what a turn still has to do; the log of the metadata; clients' quotas
     purgatory                             requests that wait
     runtime                               time, chance, threads, plugins, the settings in force
     timers, workers, fetch_sessions,      leaves

@@ -24,6 +24,7 @@ from logkernel.broker.metadata_manager import MetadataManager
 from logkernel.broker.moves import Moves
 from logkernel.broker.own_addresses import OwnAddresses
 from logkernel.broker.purgatory import RequestPurgatory
+from logkernel.broker.quotas.enforcement import Enforcement, Route
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.retention import Retention
 from logkernel.broker.router import COMMANDS, Router
@@ -78,14 +79,16 @@ class Broker:
         self.services = ServiceRegistry(
             Lent(runtime, self.turn, self.replicas, self.cluster, self.submit, self.governance)
         )
+        self.quotas = Enforcement(runtime, self.metadata.image)
         self.context = HandlerContext(
             runtime=runtime, purgatory=self.purgatory, metadata=self.metadata, replicas=self.replicas,
             cluster=self.cluster, logs=logs, moves=self.moves, services=self.services, governance=self.governance,
-            dispatch=self.dispatch, serves=self.serves,
-            authorization=self._authorization(),
+            quotas=self.quotas, authorization=self._authorization(), dispatch=self.dispatch, serves=self.serves,
         )  # fmt: skip
         self.router = Router(self.context)
-        self._dispatch, self._soon, self._woken = self.router.dispatch, self.turn.soon, self.purgatory.woken
+        self._dispatch: Route = self.router.dispatch
+        self._soon, self._woken = self.turn.soon, self.purgatory.woken
+        self.metadata.on_quotas = self._on_quotas
         self._started = False
 
     def _authorization(self) -> Authorization | None:
@@ -143,6 +146,9 @@ class Broker:
     def dispatch(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """As of `Router.dispatch`, for the handlers that the router is made of."""
         self._dispatch(request, context, answer)
+
+    def _on_quotas(self) -> None:
+        self._dispatch = self.quotas.way(self.router.dispatch)
 
     def serves(self) -> frozenset[str]:
         return self.router.serves()

@@ -49,6 +49,8 @@ class MetadataManager:
             runtime.config, runtime.node_id, chance.uuid, internal, runtime.kernel.placement, chance.below, cluster_size
         )
         self._coordination: Coordination | None = None
+        self.on_quotas: Callable[[], None] = lambda: None
+        """Called when client quotas may have changed."""
         self._producer_ids = ProducerIds()
         self._compaction = MetadataCompaction()
 
@@ -62,6 +64,7 @@ class MetadataManager:
         self._keep(self.controller.name_cluster(self.image, cluster_id).changes)
         self._keep(self.controller.mark_internal(self.image).changes)
         self.apply_dynamic_config()
+        self.on_quotas()
 
     def join(self, coordination: SharedCoordination) -> str:
         """In a cluster: its id, which the first broker gives it."""
@@ -76,6 +79,7 @@ class MetadataManager:
         """In a cluster: fold the changes that every broker watches; topics and brokers come from the controller."""
         self.image.apply_all(coordination.changes(WATCHED))
         self.apply_dynamic_config()
+        self.on_quotas()
 
     @staticmethod
     def shared_topics(coordination: SharedCoordination) -> list[UUID]:
@@ -86,7 +90,7 @@ class MetadataManager:
     def on_watched(self, changes: Sequence[MetadataChange]) -> list[str] | None:
         """In a cluster: changes of watched kinds were committed. Returns the topics whose settings are others now; None
         where it may be any."""
-        self.image.apply_all(changes)
+        self._fold(changes)
         keys = [change.key for change in changes if change.kind == "config"]
         if any(key.startswith("broker:") for key in keys):
             self.apply_dynamic_config()
@@ -110,8 +114,13 @@ class MetadataManager:
         if changes:
             assert self._coordination is not None, "the metadata is not loaded"
             self._coordination.commit(changes)
-            self.image.apply_all(changes)
+            self._fold(changes)
             self.compact()
+
+    def _fold(self, changes: Sequence[MetadataChange]) -> None:
+        self.image.apply_all(changes)
+        if any(change.kind == "quota" for change in changes):
+            self.on_quotas()
 
     def compact(self) -> None:
         """Replace what is kept by a snapshot, if that is worth it. The ids of deleted topics go as well, once no

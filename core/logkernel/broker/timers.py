@@ -9,13 +9,17 @@ from itertools import count
 
 
 class Clock:
-    """Wall and monotonic time in ms. Machines never see it: they are handed its numbers."""
+    """Wall and monotonic time. Machines never see it: they are handed its numbers."""
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
     def mono_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def mono_ns(self) -> int:
+        """For durations: how long the thread was busy."""
+        return time.monotonic_ns()
 
 
 class Timer:

@@ -22,7 +22,6 @@ MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 UNENFORCED_ACLS = "this broker keeps ACLs but does not enforce them yet: it refuses no request"
-UNENFORCED_QUOTAS = "this broker keeps quotas but does not enforce them yet: it slows no client down"
 UNENFORCED_USERS = "this broker keeps users but does not enforce them yet: it asks no client to log in"
 OURS = "logkernel.sendfile"
 """A setting that logkernel brokers have and Apache Kafka's do not."""
@@ -140,7 +139,7 @@ def remove_acls(everything: bool, connection: ConnectionOptions, as_json: bool, 
 
 @click.group
 def quotas() -> None:
-    """List, set or unset client quotas. logkernel brokers store quotas but do not enforce them yet."""
+    """List, set or unset client quotas. Brokers hold back clients that exceed them."""
 
 
 _whose = (
@@ -170,7 +169,6 @@ def _entity(given: dict[str, str | None]) -> dict[str, str | None]:
 def list_quotas(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """List the quotas of the named users, client ids or addresses, or all quotas; * stands for any name."""
     with connection.admin() as admin:
-        _warn(admin, UNENFORCED_QUOTAS)
         found = admin.describe_client_quotas(_entity(given))
     if as_json:
         for parts, values in found.items():
@@ -193,7 +191,6 @@ def _alter(
     if not parts:
         raise click.UsageError("no entity is named; give --user, --client-id or --ip")
     with connection.admin() as admin:
-        _warn(admin, UNENFORCED_QUOTAS)
         admin.alter_client_quotas({entity(parts): changes})
     if as_json:
         put_json({"entity": parts, "quotas": changes})

@@ -249,6 +249,18 @@ ROWS: tuple[Setting, ...] = (
         "Limits for some addresses: host:limit, separated by commas.",
         dynamic=True,
     ),
+    # client quotas
+    _row("quota.window.num", INT, "11", POSITIVE, "Number of samples that a client's rate is measured by (KIP-13)."),
+    _row("quota.window.size.seconds", INT, "1", POSITIVE, "Length in seconds of one of these samples."),
+    _row(
+        "controller.quota.window.num",
+        INT,
+        "11",
+        POSITIVE,
+        "Number of samples of `controller_mutation_rate` (KIP-599): a client may save up what they all allow.",
+    ),
+    _row("controller.quota.window.size.seconds", INT, "1", POSITIVE, "Length in seconds of one of these samples."),
+    # connections
     _row(
         "queued.max.requests",
         INT,

@@ -1,8 +1,8 @@
 """Kafka broker settings, of today and of older releases, that have no meaning here: accepted with a warning.
 
-KRaft's quorum, TLS and SASL, thread pools, Java's metrics, tiered storage, quotas, and services. A running broker takes
-those that a running Kafka takes. A plugin that owns one of these names gives it a meaning, as the built-in services do
-with theirs: these names are all that the core knows of a service that is blocked.
+KRaft's quorum, TLS and SASL, thread pools, Java's metrics, tiered storage, quotas of replication, and services. A
+running broker takes those that a running Kafka takes. A plugin that owns one of these names gives it a meaning, as the
+built-in services do with theirs: these names are all that the core knows of a service that is blocked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ controller.performance.sample.period.ms controller.quorum.append.linger.ms contr
 controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
 controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
 controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
-controller.quota.window.num controller.quota.window.size.seconds cordoned.log.dirs create.topic.policy.class.name
+cordoned.log.dirs create.topic.policy.class.name
 delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
 delegation.token.secret.key delete.records.purgatory.purge.interval.requests early.start.listeners
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
@@ -62,7 +62,7 @@ offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segm
 password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port principal.builder.class
 process.roles producer.purgatory.purge.interval.requests quota.consumer.default quota.producer.default
-quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
 remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
 remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
 remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds

@@ -15,7 +15,7 @@ from logkernel.attrs_lite import field, mutable
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy, MetadataChange, PlacementStrategy, ServiceTopic
 from logkernel.controller import election_rules, producers
-from logkernel.controller.effects import ControllerResult, Effects
+from logkernel.controller.effects import ControllerResult, Effects, Spend, free
 from logkernel.controller.image import BrokerRegistration, ClusterImage, Topic, registration_change
 from logkernel.errors import PluginError
 
@@ -84,10 +84,11 @@ class Controller:
 
     # topics
 
-    def create_topics(self, request: CreateTopicsRequest, image: ClusterImage) -> ControllerResult:
+    def create_topics(self, request: CreateTopicsRequest, image: ClusterImage, spend: Spend = free) -> ControllerResult:
         from logkernel.controller import topics
 
-        return topics.create_topics(request, image, self.config, self._placing(image), self.new_id, self.internal)
+        placing = self._placing(image)
+        return topics.create_topics(request, image, self.config, placing, self.new_id, self.internal, spend)
 
     def create_topic(
         self,
@@ -126,10 +127,10 @@ class Controller:
         """Create a topic because a client asked for it. The response is its `image.Topic`. Raises KafkaError."""
         return self.create_internal(topic, image) if topic in self.internal else self.create_topic(image, topic)
 
-    def delete_topics(self, request: DeleteTopicsRequest, image: ClusterImage) -> ControllerResult:
+    def delete_topics(self, request: DeleteTopicsRequest, image: ClusterImage, spend: Spend = free) -> ControllerResult:
         from logkernel.controller import topics
 
-        return topics.delete_topics(request, image, self.config)
+        return topics.delete_topics(request, image, self.config, spend)
 
     def delete_topic(self, image: ClusterImage, name: str) -> ControllerResult:
         """Delete a topic by name. The response is its `image.Topic`. Raises KafkaError."""
@@ -137,10 +138,12 @@ class Controller:
 
         return topics.delete_one(name, image, self.config)
 
-    def create_partitions(self, request: CreatePartitionsRequest, image: ClusterImage) -> ControllerResult:
+    def create_partitions(
+        self, request: CreatePartitionsRequest, image: ClusterImage, spend: Spend = free
+    ) -> ControllerResult:
         from logkernel.controller import topics
 
-        return topics.create_partitions(request, image, self.config, self._placing(image))
+        return topics.create_partitions(request, image, self.config, self._placing(image), spend)
 
     # settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -43,3 +44,12 @@ class ControllerResult(NamedTuple):
     changes: list[MetadataChange]
     response: Any
     effects: Effects
+
+
+Spend = Callable[[int], None]
+"""Counts partitions that are to be created or deleted against a client's quota. Raises `ThrottlingQuotaExceeded` where
+there may be no more (KIP-599)."""
+
+
+def free(partitions: int) -> None:
+    """Without a quota."""

@@ -1,4 +1,4 @@
-"""Client quotas: stored and described, but nothing enforces them yet.
+"""Client quotas: altered and described. `broker/quotas` enforces them.
 
 An entity is a user, a client id, both, or an address; None in place of a name is the default of its type.
 """

@@ -17,7 +17,7 @@ from logkernel.config.describe import describe_created
 from logkernel.config.topic import TopicSettings
 from logkernel.config.values import Between, render
 from logkernel.contracts import MetadataChange, ServiceTopic
-from logkernel.controller.effects import ControllerResult, Effects
+from logkernel.controller.effects import ControllerResult, Effects, Spend, free
 from logkernel.controller.image import ClusterImage, Partition, Topic, topic_key
 from logkernel.controller.names import METADATA_TOPIC, check_name, flat
 from logkernel.controller.placement import Placing, check_assignment
@@ -69,6 +69,7 @@ def create_topics(
     placing: Placing,
     new_id: NewId,
     internal: Collection[str],
+    spend: Spend = free,
 ) -> ControllerResult:
     """Create each topic of the request on its own: an error of one does not affect the others. `internal` names the
     topics in which services keep their state."""
@@ -83,6 +84,7 @@ def create_topics(
             _check_new(name, image, flats)
             topic, own = _decide(row, config, placing, left)
             topic.internal = name in internal
+            spend(len(topic.partitions))
         except KafkaError as error:
             out.response.topics.append(_refused(name, error))
             continue
@@ -288,7 +290,9 @@ def _created(topic: Topic, own: Mapping[str, str], config: BrokerConfig) -> Crea
 # ---------------------------------------------------------------- delete
 
 
-def delete_topics(request: DeleteTopicsRequest, image: ClusterImage, config: BrokerConfig) -> ControllerResult:
+def delete_topics(
+    request: DeleteTopicsRequest, image: ClusterImage, config: BrokerConfig, spend: Spend = free
+) -> ControllerResult:
     """Delete topics by name or by id. A topic that is named twice is refused, whether or not it exists."""
     states = [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]
     names = Counter(state.name for state in states if state.name is not None)
@@ -301,6 +305,8 @@ def delete_topics(request: DeleteTopicsRequest, image: ClusterImage, config: Bro
             if names.get(name or "", 0) > 1 or (name is None and ids[topic_id] > 1):
                 raise InvalidRequest(f"the request names topic {name or topic_id} more than once; name it once")
             topic = _condemned(name, topic_id, image, config)
+            if topic.name not in gone:
+                spend(len(topic.partitions))
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, str(error)
         else:
@@ -357,7 +363,11 @@ def _remove(out: ControllerResult, topic: Topic, image: ClusterImage) -> None:
 
 
 def create_partitions(
-    request: CreatePartitionsRequest, image: ClusterImage, config: BrokerConfig, placing: Placing
+    request: CreatePartitionsRequest,
+    image: ClusterImage,
+    config: BrokerConfig,
+    placing: Placing,
+    spend: Spend = free,
 ) -> ControllerResult:
     asked = Counter(row.name for row in request.topics)
     out = ControllerResult([], CreatePartitionsResponse(), Effects())
@@ -369,6 +379,7 @@ def create_partitions(
             if asked[name] > 1:
                 raise InvalidRequest(f"the request names topic {name!r} {asked[name]} times; name it once")
             topic, added = _growth(row, image, config, placing, left)
+            spend(len(added))
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, str(error)
             continue

@@ -18,6 +18,7 @@ What a version changes beyond its fields crosses as a name in `RequestContext.ca
 | `static_members` | JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit | may have a `group_instance_id` and knows FENCED_INSTANCE_ID |
 | `skip_assignment` | JoinGroup | as a static leader can be told to assign nothing |
 | `group_not_found` | DescribeGroups, OffsetCommit | knows GROUP_ID_NOT_FOUND; without it a missing group is in state Dead, without an error |
+| `throttling_quota` | CreateTopics, DeleteTopics, CreatePartitions | knows THROTTLING_QUOTA_EXCEEDED; without it the request is carried out, and the client held back |
 | `transaction_abortable` | FindCoordinator | knows TRANSACTION_ABORTABLE |
 | `member_epochs` | OffsetCommit | as a member of a KIP-848 group knows STALE_MEMBER_EPOCH |
 | `client_member_id` | ConsumerGroupHeartbeat | makes its member id itself |

@@ -46,8 +46,6 @@ def test_who_may_do_what(shell: Shell) -> None:
 
 def test_a_broker_that_enforces_nothing_is_said_to(shell: Shell) -> None:
     for line in ("acls add User:ann read topic orders", "acls list", "acls remove --all",
-                 "quotas set producer_byte_rate=1024 --user ann", "quotas list",
-                 "quotas unset producer_byte_rate --user ann",
                  "users list", "users set ann --password-stdin", "users delete ann"):  # fmt: skip
         shell(f"cluster {line} --json", stdin=b"secret\n")
         assert "logkernel: warning: this broker keeps" in shell.error, line

@@ -1,7 +1,6 @@
 """Who may do what, and how much: rules, users and quotas are kept and described. An authorizer enforces the rules
-(`broker/authorization`). What nothing enforces, the log says of every change, and so does each answer on rules and
-users that is no error. (Not on quotas: Sarama takes any message there for a failure.) SASL and delegation tokens need a
-listener that authenticates."""
+(`broker/authorization`), and `broker/quotas` the quotas. What nothing enforces, the log says of every change, and so
+does each answer on users that is no error. SASL and delegation tokens need a listener that authenticates."""
 
 from __future__ import annotations
 
@@ -41,7 +40,6 @@ log = logging.getLogger("logkernel.access")
 
 ACLS: Final = "ACLs are kept, NOT enforced: authorizer.class.name is empty, so everybody may do everything"
 USERS: Final = "SCRAM users are kept, NOT enforced: no listener of this release asks who a client is"
-QUOTAS: Final = "client quotas are kept, NOT enforced: this release slows nobody down"
 
 
 def _keep(ctx: HandlerContext, result: ControllerResult, note: str, context: RequestContext) -> Any:
@@ -106,7 +104,7 @@ def describe_client_quotas(
 def alter_client_quotas(
     ctx: HandlerContext, request: AlterClientQuotasRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(_keep(ctx, quotas.alter(request, ctx.metadata.image), QUOTAS, context))
+    answer(ctx.commit(quotas.alter(request, ctx.metadata.image)))
 
 
 # ---------------------------------------------------------------- refused, as Kafka refuses them on PLAINTEXT

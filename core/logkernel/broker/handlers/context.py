@@ -13,6 +13,7 @@ from logkernel.broker.log_manager import LogManager
 from logkernel.broker.metadata_manager import MetadataManager
 from logkernel.broker.moves import Moves
 from logkernel.broker.purgatory import RequestPurgatory
+from logkernel.broker.quotas.enforcement import Enforcement
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.registry import ServiceRegistry
@@ -41,6 +42,7 @@ class HandlerContext:
         moves: Moves,
         services: ServiceRegistry,
         governance: Governance,
+        quotas: Enforcement,
         dispatch: Callable[[Any, RequestContext, Answer], None],
         serves: Callable[[], frozenset[str]],
         authorization: Authorization | None = None,
@@ -56,6 +58,7 @@ class HandlerContext:
         self.moves = moves
         self.services = services
         self.governance = governance
+        self.quotas = quotas
         self.authorization = authorization
         """None: everybody may do everything."""
         self.commit = governance.commit

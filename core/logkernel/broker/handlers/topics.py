@@ -1,48 +1,63 @@
 """CreateTopics, DeleteTopics, CreatePartitions.
 
 In a cluster the controller alone decides; others answer NOT_CONTROLLER for each topic. The controller answers when this
-broker itself was told, as Kafka's does: what a client asks it next about those topics, it knows.
+broker itself was told, as Kafka's does: what a client asks it next about those topics, it knows. The partitions that a
+client creates and deletes count against its `controller_mutation_rate` (KIP-599).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.refusals import refusal
 from logkernel.contracts import Answer, RequestContext
-from logkernel.controller.effects import ControllerResult
+from logkernel.controller.effects import ControllerResult, Spend, free
 from logkernel.controller.image import ClusterImage
 from logkernel.errors import NotController
 from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
-Request = CreatePartitionsRequest | CreateTopicsRequest | DeleteTopicsRequest
+R = TypeVar("R", CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest)
 
 
 def create_topics(ctx: HandlerContext, request: CreateTopicsRequest, context: RequestContext, answer: Answer) -> None:
-    _decide(ctx, request, answer, lambda image: ctx.metadata.controller.create_topics(request, image))
+    _decide(ctx, request, context, answer, ctx.metadata.controller.create_topics)
 
 
 def delete_topics(ctx: HandlerContext, request: DeleteTopicsRequest, context: RequestContext, answer: Answer) -> None:
-    _decide(ctx, request, answer, lambda image: ctx.metadata.controller.delete_topics(request, image))
+    _decide(ctx, request, context, answer, ctx.metadata.controller.delete_topics)
 
 
 def create_partitions(
     ctx: HandlerContext, request: CreatePartitionsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    _decide(ctx, request, answer, lambda image: ctx.metadata.controller.create_partitions(request, image))
+    _decide(ctx, request, context, answer, ctx.metadata.controller.create_partitions)
 
 
 def _decide(
-    ctx: HandlerContext, request: Request, answer: Answer, decide: Callable[[ClusterImage], ControllerResult]
+    ctx: HandlerContext,
+    request: R,
+    context: RequestContext,
+    answer: Answer,
+    decide: Callable[[R, ClusterImage, Spend], ControllerResult],
 ) -> None:
+    quota = ctx.quotas.mutations(context)
     try:
-        response: Any = ctx.commit(decide(ctx.governance.image))
+        response: Any = ctx.commit(decide(request, ctx.governance.image, free if quota is None else quota.spend))
     except NotController as error:
         answer(refusal(request, error))
         return
-    ctx.governance.when_confirmed(lambda: answer(response), request.timeout_ms)
+
+    def confirmed() -> None:
+        throttle_ms = 0 if quota is None else quota.throttle_ms(ctx.runtime.clock.mono_ms())
+        if throttle_ms:
+            response.throttle_time_ms = throttle_ms
+            if context.mute is not None:
+                context.mute(throttle_ms)
+        answer(response)
+
+    ctx.governance.when_confirmed(confirmed, request.timeout_ms)
 
 
 HANDLERS: Handlers = dict(

@@ -2,6 +2,7 @@
 
 - The broker sees `topics` at every version; `topic_names` of 1 to 5 is turned into it.
 - Error texts go out from 5, ids from 6; a name that is not known (asked by id) is "" below 6.
+- Version 5 and later know THROTTLING_QUOTA_EXCEEDED (KIP-599).
 - TOPIC_DELETION_DISABLED is INVALID_REQUEST to versions below 3, which do not know it.
 """
 
@@ -17,7 +18,7 @@ from ..api import Api
 
 
 class DeleteTopics(Api):
-    capabilities = (("topic_ids", 6),)
+    capabilities = (("throttling_quota", 5), ("topic_ids", 6))
 
     def upgrade_request(self, version: int, request: DeleteTopicsRequest) -> DeleteTopicsRequest:
         if version < 6:

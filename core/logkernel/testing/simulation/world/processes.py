@@ -48,6 +48,9 @@ class BrokerClock(Clock):
     def mono_ms(self) -> int:
         return self._loop.now_ns // 1_000_000 + self.mono_ahead_ms
 
+    def mono_ns(self) -> int:
+        return self._loop.now_ns
+
 
 class Seeded(Randomness):
     def __init__(self, chance: Random) -> None:

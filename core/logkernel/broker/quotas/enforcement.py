@@ -1,0 +1,44 @@
+"""The client quotas in force on this broker. What measures is imported, and stands in the way of requests, only where
+there is something to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from logkernel.broker.runtime import Runtime
+from logkernel.contracts import Answer, RequestContext
+from logkernel.controller.image import ClusterImage
+
+if TYPE_CHECKING:
+    from logkernel.broker.quotas.clients import Mutations
+    from logkernel.broker.quotas.metering import Metering
+
+Route = Callable[[Any, RequestContext, Answer], None]
+
+
+class Enforcement:
+    def __init__(self, runtime: Runtime, image: ClusterImage) -> None:
+        self._runtime = runtime
+        self._image = image
+        self._metering: Metering | None = None
+
+    def way(self, route: Route) -> Route:
+        """By which requests are to go, now that the cluster's quotas may be others: `route` itself, or one that
+        measures them."""
+        if self._metering is None:
+            if not self._image.quotas:
+                return route
+            self._metering = self._made()
+        metering = self._metering
+        metering.configure(self._image.quotas)
+        return metering.through(route) if metering.quotas else route
+
+    def mutations(self, context: RequestContext) -> Mutations | None:
+        """The quota of a request that creates or deletes partitions; None where none applies."""
+        return None if self._metering is None else self._metering.mutations(context)
+
+    def _made(self) -> Metering:
+        from logkernel.broker.quotas.metering import Metering
+
+        return Metering(self._runtime)

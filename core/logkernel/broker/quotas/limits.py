@@ -1,0 +1,72 @@
+"""Which quota applies to whom, by the precedence of KIP-55.
+
+Of a client, the first of these that there is:
+
+    user and client-id      shared by
+    (user, client-id)       the connections of that user with that client id
+    (user, default)         the same
+    (user, )                all connections of that user
+    (default, client-id)    the connections of each user with that client id
+    (default, default)      the connections of each user with each client id
+    (default, )             all connections of each user
+    ( , client-id)          all connections with that client id
+    ( , default)            all connections with each client id
+
+A client without a client id has the empty one, to which defaults apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from logkernel.controller.image import Entity
+from logkernel.controller.quotas import CLIENT_ID, USER
+
+Quotas = Mapping[Entity, Mapping[str, float]]
+Whose = tuple[str | None, str | None]
+"""(user, client id) of those that share a quota; None: of any."""
+
+
+class Limit(NamedTuple):
+    quota: float
+    whose: Whose
+
+
+class Limits:
+    """One kind of client quota."""
+
+    def __init__(self, quotas: Quotas, name: str) -> None:
+        self._both: dict[Whose, float] = {}
+        self._users: dict[str | None, float] = {}
+        self._clients: dict[str | None, float] = {}
+        """By name; None: the default."""
+        for entity, values in quotas.items():
+            if name not in values:
+                continue
+            parts = dict(entity)
+            if len(parts) == 2:
+                self._both[parts[USER], parts[CLIENT_ID]] = values[name]
+            elif USER in parts:
+                self._users[parts[USER]] = values[name]
+            else:
+                self._clients[parts[CLIENT_ID]] = values[name]
+
+    def __bool__(self) -> bool:
+        return bool(self._both or self._users or self._clients)
+
+    def of(self, user: str, client_id: str) -> Limit | None:
+        """The quota that applies; None where none does."""
+        for named in (user, None):
+            for client in (client_id, None) if self._both else ():
+                quota = self._both.get((named, client))
+                if quota is not None:
+                    return Limit(quota, (user, client_id))
+            quota = self._users.get(named)
+            if quota is not None:
+                return Limit(quota, (user, None))
+        for client in (client_id, None):
+            quota = self._clients.get(client)
+            if quota is not None:
+                return Limit(quota, (None, client_id))
+        return None
