@@ -19,6 +19,7 @@ from logkernel.cli.connection import pairs
 from logkernel.cli.installed_plugins import KINDS_TOLD, installed, module_of, plain_kind
 from logkernel.cli.output import json_option, put_json
 from logkernel.cli.parameters import IntRange
+from logkernel.cli.plugin_hangs import VARIABLE, CallWatch
 from logkernel.errors import ConfigError, InvalidConfig, LogkernelError, PluginError
 
 KEPT, BROKEN, SKIPPED = "kept", "broken", "not tested"
@@ -46,15 +47,17 @@ def check(kind_or_module: str, name: str | None, given: tuple[str, ...], effort:
     """Check that a plugin keeps its contract: an installed one by KIND and NAME, or all that a MODULE provides.
 
     Runs the suites of logkernel.testing.contracts (docs/plugins), which need pytest and hypothesis. Exit code 1: a
-    promise is broken; what it says names the promise and the smallest example that breaks it.
+    promise is broken; what it says names the promise and the smallest example that breaks it. A call that does not
+    return within seconds is named on stderr.
     """
-    if name is None:
-        module = module_of(kind_or_module)
-        suites = _provided_by(module)
-    else:
-        module = None
-        suites = [(plain_kind(kind_or_module), name)]
-        _check_installed(*suites[0])
+    with CallWatch(lambda text: click.echo(text, err=True)):
+        if name is None:
+            module = module_of(kind_or_module)
+            suites = _provided_by(module)
+        else:
+            module = None
+            suites = [(plain_kind(kind_or_module), name)]
+            _check_installed(*suites[0])
     found = run(suites, pairs(given), module=kind_or_module if module is not None else None, effort=effort)
     for row in found:
         if as_json:
@@ -150,12 +153,17 @@ def run(
         (folder / "test_contract.py").write_text("\n".join(lines) + "\n")
         (folder / "pytest.ini").write_text("[pytest]\n")
         report = folder / "report.xml"
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider",
-             f"--junitxml={report}", str(folder)],
-            env={**os.environ, "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis")},
-            capture_output=True, text=True, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        tells = os.dup(sys.__stderr__.fileno()) if sys.__stderr__ is not None else os.open(os.devnull, os.O_WRONLY)
+        environment = {"HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"), VARIABLE: str(tells)}
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-q", "-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider",
+                 "-p", "logkernel.cli.plugin_hangs", f"--junitxml={report}", str(folder)],
+                env={**os.environ, **environment},
+                capture_output=True, text=True, stdin=subprocess.DEVNULL, pass_fds=(tells,),
+            )  # fmt: skip
+        finally:
+            os.close(tells)
         if done.returncode not in (0, 1) or not report.exists():
             raise LogkernelError(f"pytest cannot run the contract kits:\n{done.stdout}{done.stderr}")
         return found + [_promise(case, wanted) for case in ElementTree.parse(report).iter("testcase")]

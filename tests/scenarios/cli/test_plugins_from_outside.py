@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from logkernel.cli import main
+from logkernel.cli import main, plugin_hangs
 from logkernel.cli.plugin_new import USES, files, kinds
 
 BROKEN = """\
@@ -202,6 +202,70 @@ def test_a_broken_promise_is_told_in_words(
     assert "steps=[" in out
     assert "ok      partitioner first: the seed is its only randomness" in out
     assert not (tmp_path / ".hypothesis").exists()
+
+
+STUCK = """\
+import threading
+
+from logkernel import hookimpl
+from logkernel.cli import plugin_hangs
+
+plugin_hangs.LOOK_S, plugin_hangs.FIRST_S = 0.01, 0.02
+told = threading.Event()
+look = plugin_hangs.CallWatch.look
+
+
+def looked(self):
+    if look(self):
+        told.set()
+
+
+plugin_hangs.CallWatch.look = looked
+
+
+class Stuck:
+    def partition(self, key, value, partitions, available):
+        told.wait(60)
+        return 0
+
+    def on_batch_full(self, partition):
+        pass
+
+
+@hookimpl
+def logkernel_partitioner(name):
+    return Stuck() if name == "stuck" else None
+
+
+@hookimpl
+def logkernel_names():
+    {wait}
+    return [("partitioner", "stuck")]
+"""
+"""It waits in a call, of its object or of a hook, until it was told of."""
+
+
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [
+        ("pass", "plugin acme_stuck has not returned from Stuck.partition for 0 s (partitioner stuck: "),
+        ("told.wait(60)", "plugin acme_stuck has not returned from logkernel_names for 0 s, and is at "),
+    ],
+    ids=["object", "hook"],
+)
+def test_a_call_that_hangs_is_named_while_it_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], wait: str, told: str
+) -> None:
+    """A check said nothing for as long as a hook slept."""
+    (tmp_path / "acme_stuck.py").write_text(STUCK.replace("{wait}", wait))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "acme_stuck", raising=False)
+    for name in ("LOOK_S", "FIRST_S"):
+        monkeypatch.setattr(plugin_hangs, name, getattr(plugin_hangs, name))
+    monkeypatch.setattr(plugin_hangs.CallWatch, "look", plugin_hangs.CallWatch.look)
+    main(["plugin", "check", "acme_stuck"])
+    assert f"logkernel: {told}" in capfd.readouterr().err
 
 
 def test_what_has_no_kit_is_named(capsys: pytest.CaptureFixture[str]) -> None:
