@@ -96,7 +96,8 @@ class Broker:
             return None
         from logkernel.broker.authorization.chosen import chosen
 
-        return chosen(self.runtime, self.metadata.image.acls, self.cluster.topic_name)
+        cluster = self.cluster
+        return chosen(self.runtime, self.metadata.image.acls, cluster.topic_name, lambda name: name in cluster.topics)
 
     # ------------------------------------------------------------ life
 

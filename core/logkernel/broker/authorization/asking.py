@@ -34,11 +34,14 @@ class Authorization:
         authorizer: GuardedAuthorizer,
         acls: Acls,
         topic_name: Callable[[UUID], str | None],
+        has_topic: Callable[[str], bool],
         mono_ms: Callable[[], int],
     ) -> None:
-        """`acls` are the cluster's, as they change; `topic_name` finds a topic's name by its id."""
+        """`acls` are the cluster's, as they change; `topic_name` finds a topic's name by its id, `has_topic` says
+        whether there is one of a name."""
         self.authorizer = authorizer
         self.topic_name = topic_name
+        self.has_topic = has_topic
         self._acls = acls
         self._told: dict[Acl, None] = {}
         self._changes = -1
@@ -141,3 +144,6 @@ class Asking:
     def topic_name(self, name: str | None, topic_id: UUID) -> str | None:
         """The name of a topic that a request names by one of both; None for an unknown id."""
         return name or self._authorization.topic_name(topic_id)
+
+    def has_topic(self, name: str) -> bool:
+        return self._authorization.has_topic(name)

@@ -17,10 +17,12 @@ KAFKAS: Final[Mapping[str, str]] = {
 """Kafka's class → the plugin with its rules."""
 
 
-def chosen(runtime: Runtime, acls: Acls, topic_name: Callable[[UUID], str | None]) -> Authorization | None:
+def chosen(
+    runtime: Runtime, acls: Acls, topic_name: Callable[[UUID], str | None], has_topic: Callable[[str], bool]
+) -> Authorization | None:
     """None where `authorizer.class.name` is empty. Raises `PluginError` for a name that no plugin has."""
     name = str(runtime.config.get("authorizer.class.name")).strip()
     if not name:
         return None
     authorizer = runtime.kernel.authorizer(KAFKAS.get(name, name), runtime.config)
-    return Authorization(authorizer, acls, topic_name, runtime.clock.mono_ms)
+    return Authorization(authorizer, acls, topic_name, has_topic, runtime.clock.mono_ms)

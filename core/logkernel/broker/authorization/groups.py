@@ -22,7 +22,7 @@ NO_TOPIC: Final = TopicAuthorizationFailed.code
 NO_GROUP: Final = GroupAuthorizationFailed.code
 GROUPS, TRANSACTIONS, SHARES = 0, 1, 2
 """Types of coordinators."""
-HIDES: Final = "The described group uses topics that the client is not authorized to describe."
+HIDES: Final = "a member is assigned topics that you are not authorized to describe; ask for an ACL"
 
 
 def find_coordinator(asking: Asking, request: groups.FindCoordinatorRequest) -> Outcome:
@@ -78,13 +78,13 @@ def described(
         return Answered(response_type(groups=rows))
 
     def amend(response: Any) -> Any:
-        for row in response.groups:
+        for index, row in enumerate(response.groups):
             if row.error_code:
                 continue
-            if request.include_authorized_operations:
-                row.authorized_operations = asking.operations(ResourceType.GROUP, row.group_id)
             if hidden(asking, row):
-                row.error_code, row.error_message, row.members = NO_TOPIC, HIDES, []
+                response.groups[index] = type(row)(NO_TOPIC, HIDES, row.group_id)
+            elif request.include_authorized_operations:
+                row.authorized_operations = asking.operations(ResourceType.GROUP, row.group_id)
         response.groups.extend(rows)
         return response
 
@@ -92,10 +92,9 @@ def described(
 
 
 def tells_of_hidden_topics(asking: Asking, row: Any) -> bool:
-    """Whether a member is subscribed or assigned to a topic that the client may not describe."""
+    """Whether a member is assigned a topic that the client may not describe, or will be."""
     names = set[str]()
     for member in row.members:
-        names.update(member.subscribed_topic_names)
         for assignment in (member.assignment, getattr(member, "target_assignment", None)):
             if assignment is not None:
                 names.update(topic.topic_name for topic in assignment.topic_partitions)

@@ -40,6 +40,8 @@ def share_fetch(asking: Asking, request: share_delivery.ShareFetchRequest) -> Ou
     rows = [_not_delivered(topic.topic_id, [row.partition_index for row in topic.partitions]) for topic in refused]
 
     def amend(response: share_delivery.ShareFetchResponse) -> share_delivery.ShareFetchResponse:
+        if response.error_code:
+            return response
         names = {topic.topic_id: asking.topic_name(None, topic.topic_id) for topic in response.responses}
         allowed = asking.those(AclOperation.READ, ResourceType.TOPIC, filter(None, names.values()))
         response.responses = [
@@ -76,7 +78,8 @@ def share_acknowledge(asking: Asking, request: share_delivery.ShareAcknowledgeRe
     ]
 
     def amend(response: share_delivery.ShareAcknowledgeResponse) -> share_delivery.ShareAcknowledgeResponse:
-        response.responses.extend(rows)
+        if not response.error_code:
+            response.responses.extend(rows)
         return response
 
     return Part(evolve(request, topics=kept), amend)

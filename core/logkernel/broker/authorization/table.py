@@ -31,7 +31,7 @@ GUARDS: Final[Mapping[str, tuple[str, str]]] = {
     "DescribeAclsRequest": ("cluster", "describe"),
     "CreateAclsRequest": ("cluster", "alter"),
     "DeleteAclsRequest": ("cluster", "alter"),
-    "DescribeUserScramCredentialsRequest": ("cluster", "describe"),
+    "DescribeUserScramCredentialsRequest": ("cluster", "describe_users"),
     "AlterUserScramCredentialsRequest": ("cluster", "alter"),
     "DescribeClientQuotasRequest": ("cluster", "describe_configs"),
     "AlterClientQuotasRequest": ("cluster", "alter_configs"),

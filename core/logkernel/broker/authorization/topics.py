@@ -47,7 +47,8 @@ def create_topics(asking: Asking, request: topics.CreateTopicsRequest) -> Outcom
 
 
 def delete_topics(asking: Asking, request: topics.DeleteTopicsRequest) -> Outcome:
-    """DELETE on the cluster allows all. Who may not describe a topic does not hear its name from its id."""
+    """DELETE on the cluster allows all. Who may not describe a topic does not hear its name from its id; who may, hears
+    that there is none."""
     if asking.may_cluster(AclOperation.DELETE, told=False):
         return None
     by_id = {topic.topic_id: asking.topic_name(None, topic.topic_id) for topic in request.topics if topic.name is None}
@@ -55,7 +56,7 @@ def delete_topics(asking: Asking, request: topics.DeleteTopicsRequest) -> Outcom
     known = [*names, *(name for name in by_id.values() if name is not None)]
     deletable = asking.those(AclOperation.DELETE, ResourceType.TOPIC, known)
     describable = asking.those(AclOperation.DESCRIBE, ResourceType.TOPIC, known)
-    allowed = deletable & describable
+    allowed = {name for name in describable if name in deletable or not asking.has_topic(name)}
     rows: list[topics.DeletableTopicResult] = []
     kept = []
     for topic in request.topics:

@@ -90,9 +90,10 @@ def _cluster_operations(asking: Asking | None, included: bool) -> int:
 
 
 def _topic_operations(asking: Asking | None, row: MetadataResponseTopic) -> int:
-    if row.error_code or row.name is None:
-        return UNKNOWN_OPERATIONS
-    return TOPIC_OPERATIONS if asking is None else asking.operations(ResourceType.TOPIC, row.name)
+    """As in Kafka, an authorizer is asked about topics that are not there, too."""
+    if asking is not None and row.name is not None:
+        return asking.operations(ResourceType.TOPIC, row.name)
+    return UNKNOWN_OPERATIONS if row.error_code or row.name is None else TOPIC_OPERATIONS
 
 
 def _allowed(
@@ -198,6 +199,8 @@ def describe_topic_partitions(
         topic = ctx.cluster.topics.get(name)
         if topic is None:
             response.topics.append(_unknown(ctx, name))
+            if asking is not None:
+                response.topics[-1].topic_authorized_operations = asking.operations(ResourceType.TOPIC, name)
             continue
         if left == 0:
             response.next_cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=first)

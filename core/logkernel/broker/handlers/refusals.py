@@ -208,3 +208,26 @@ def _(request: placement.AlterReplicaLogDirsRequest, error: KafkaError) -> place
             rows = [placement.AlterReplicaLogDirPartitionResult(index, error.code) for index in topic.partitions]
             response.results.append(placement.AlterReplicaLogDirTopicResult(topic.name, rows))
     return response
+
+
+@refusal.register
+def _(request: placement.ElectLeadersRequest, error: KafkaError) -> placement.ElectLeadersResponse:
+    response = placement.ElectLeadersResponse(error_code=error.code)
+    for topic in request.topic_partitions or ():
+        rows = [placement.PartitionResult(index, error.code, str(error)) for index in topic.partitions]
+        response.replica_election_results.append(placement.ReplicaElectionResult(topic.topic, rows))
+    return response
+
+
+@refusal.register
+def _(
+    request: placement.AlterPartitionReassignmentsRequest, error: KafkaError
+) -> placement.AlterPartitionReassignmentsResponse:
+    response = placement.AlterPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))
+    for topic in request.topics:
+        rows = [
+            placement.ReassignablePartitionResponse(row.partition_index, error.code, str(error))
+            for row in topic.partitions
+        ]
+        response.responses.append(placement.ReassignableTopicResponse(topic.name, rows))
+    return response
