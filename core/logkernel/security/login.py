@@ -93,6 +93,15 @@ def _scram(name: str, module: jaas.LoginModule | None, values: Mapping[str, Any]
     return _checked(partial(ScramClient, name, *_credentials(name, module, values), tokenauth=by_token))
 
 
+def _oauthbearer(name: str, module: jaas.LoginModule | None, values: Mapping[str, Any]) -> NewMechanism:
+    from logkernel.security.sasl.oauthbearer import OAuthBearerClient
+    from logkernel.security.tokens.client_login import token_source
+
+    shown = {name: value.reveal() if isinstance(value, Secret) else value for name, value in values.items()}
+    options = {option: value.reveal() for option, value in module.options.items()} if module else {}
+    return _checked(partial(OAuthBearerClient, *token_source(shown, options)))
+
+
 def _checked(new: Callable[[], ClientMechanism]) -> NewMechanism:
     """For any host. Raises what the mechanism raises for its arguments."""
     new()
@@ -103,4 +112,5 @@ _MAKERS: Final[Mapping[str, Callable[[str, jaas.LoginModule | None, Mapping[str,
     "PLAIN": _plain,
     "SCRAM-SHA-256": _scram,
     "SCRAM-SHA-512": _scram,
+    "OAUTHBEARER": _oauthbearer,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
@@ -48,7 +49,7 @@ class JwksEndpoint:
 
 
 class KeyRefresh:
-    """`present` and `missed` are what `JwksValidator` takes. `close` it."""
+    """`present` and `missed` are what `JwksValidator` takes. Its thread ends with `close`, or when nobody holds it."""
 
     def __init__(self, settings: JwksEndpoint, now: Callable[[], float] = time.monotonic) -> None:
         """Fetch the keys once, which may wait. A failure is logged and tried again: until then there are no keys."""
@@ -60,7 +61,8 @@ class KeyRefresh:
         self._next_missed = 0.0
         self._failures = 0
         self._pause_s = self._refresh()
-        self._thread = threading.Thread(target=self._run, name="jwks", daemon=True)
+        weakref.finalize(self, self._wake.set)
+        self._thread = threading.Thread(target=_run, args=(weakref.ref(self), self._wake), name="jwks", daemon=True)
         self._thread.start()
 
     def present(self) -> Keys:
@@ -78,12 +80,15 @@ class KeyRefresh:
         self._wake.set()
         self._thread.join()
 
-    def _run(self) -> None:
-        while not self._closed:
-            self._wake.wait(self._pause_s)
-            self._wake.clear()
-            if not self._closed:
-                self._pause_s = self._refresh()
+    @property
+    def pause_s(self) -> float | None:
+        """Until the keys are to be fetched again; None: never, it is closed."""
+        return None if self._closed else self._pause_s
+
+    def refresh(self) -> None:
+        """Fetch, unless it is closed."""
+        if not self._closed:
+            self._pause_s = self._refresh()
 
     def _refresh(self) -> float:
         """Fetch, and return the s until the next time."""
@@ -96,3 +101,13 @@ class KeyRefresh:
             return min(pause_ms, self._settings.retry_backoff_max_ms) / 1000
         self._failures = 0
         return self._settings.refresh_ms / 1000
+
+
+def _run(held: weakref.ref[KeyRefresh], wake: threading.Event) -> None:
+    while (refresh := held()) is not None and (pause_s := refresh.pause_s) is not None:
+        del refresh
+        wake.wait(pause_s)
+        wake.clear()
+        if (refresh := held()) is not None:
+            refresh.refresh()
+            del refresh
