@@ -250,6 +250,7 @@ def test_calls_on_an_event_loop_are_awaited(cluster: KafkaCluster) -> None:
         assert await kafka.wait_for_leader("orders", other_than=first) == kafka.leader("orders")
         assert (await kafka.assert_produced("orders", within=10)).text == "1"
         await kafka.start(first)
+        await kafka.restart(first)
         await kafka.wait_for_isr("orders", 0, 3)
         kafka.pause(first)
         assert kafka.brokers[first] == "paused"

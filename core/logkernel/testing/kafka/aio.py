@@ -95,6 +95,7 @@ class AsyncKafkaCluster(AsyncKafka):
     kill = _Awaited(KafkaCluster.kill)
     stop = _Awaited(KafkaCluster.stop)
     start = _Awaited(KafkaCluster.start)
+    restart = _Awaited(KafkaCluster.restart)
     move_leader = _Awaited(KafkaCluster.move_leader)
     wait_for_isr = _Awaited(KafkaCluster.wait_for_isr)
     wait_for_leader = _Awaited(KafkaCluster.wait_for_leader)
