@@ -73,6 +73,7 @@ MAX_REFUSALS = 1_000
 """Refused records of one batch that its client is told of."""
 MAX_REASON = 500
 """Characters of a refusal that are sent to the client."""
+REQUEST_REFUSED = "the request is refused"
 VERSION_BYTES = 8
 MAX_THROTTLE_MS = 60_000
 """Longest time for which a quota holds a client back at once."""
@@ -94,21 +95,26 @@ class _Guard:
         outer = running.begin(self._named, place)
         try:
             return decide()
-        except PluginError as error:
-            self._faults.misbehaved(self._origin(), place, str(error), consequence)
-            raise
-        except LogkernelError:
-            raise
         except Exception as error:
-            self._faults.raised(self._origin(), place, error, consequence)
-            raise PluginError(
-                f"{self._origin()} failed in {place}: {type(error).__name__}: {error}; {consequence}"
-            ) from error
+            failed = self._failed(place, consequence, error)
+            if failed is error:
+                raise
+            raise failed from error
         finally:
             running.end(outer)
             now_s = monotonic()
             if (now_s - begun_s) * 1000 > SLOW_MS:
                 self._was_slow(place, consequence, begun_s, now_s)
+
+    def _failed(self, place: str, consequence: str, error: Exception) -> Exception:
+        """Note what a plugin raised; return what is to be raised."""
+        if isinstance(error, PluginError):
+            self._faults.misbehaved(self._origin(), place, str(error), consequence)
+            return error
+        if isinstance(error, LogkernelError):
+            return error
+        self._faults.raised(self._origin(), place, error, consequence)
+        return PluginError(f"{self._origin()} failed in {place}: {type(error).__name__}: {error}; {consequence}")
 
     def _check_budget(self, place: str, consequence: str, now_s: float) -> None:
         """Raises `PluginError` for what has used up its time."""
@@ -358,16 +364,29 @@ class GuardedAuthorizer(_Guard):
     def authorize(
         self, client: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[bool]:
-        def decide() -> Sequence[bool]:
+        """As `_call`, which would cost as much again: this is asked for each request."""
+        running, begun_s = self._faults.running, monotonic()
+        if self._faults.budget.resting:
+            self._check_budget(self._place, REQUEST_REFUSED, begun_s)
+        outer = running.begin(self._named, self._place)
+        try:
             answer: Any = self._authorizer.authorize(client, operation, resource_type, names)
-            if not isinstance(answer, list | tuple) or len(answer) != len(names):
-                raise self._refused(answer, f"return a list with a bool for each of the {len(names)} names")
+        except Exception as error:
+            failed = self._failed(self._place, REQUEST_REFUSED, error)
+            raise failed from (None if failed is error else error)
+        finally:
+            running.end(outer)
+            now_s = monotonic()
+            if (now_s - begun_s) * 1000 > SLOW_MS:
+                self._was_slow(self._place, REQUEST_REFUSED, begun_s, now_s)
+        if isinstance(answer, list | tuple) and len(answer) == len(names):
             for allowed in answer:
                 if allowed is not True and allowed is not False:
-                    raise self._refused(answer, "return True or False for each name")
-            return answer
-
-        return self._call(self._place, "the request is refused", decide)
+                    break
+            else:
+                return answer
+        remedy = f"return a list with True or False for each of the {len(names)} names"
+        raise self._failed(self._place, REQUEST_REFUSED, self._refused(answer, remedy))
 
     def authorize_by_resource_type(
         self, client: RequestContext, operation: AclOperation, resource_type: ResourceType
@@ -378,7 +397,7 @@ class GuardedAuthorizer(_Guard):
                 raise self._refused(answer, "return True or False")
             return bool(answer)
 
-        return self._call(self._place, "the request is refused", decide)
+        return self._call(self._place, REQUEST_REFUSED, decide)
 
     def _refused(self, answer: object, remedy: str) -> PluginError:
         return PluginError(f"{self._origin()}: {self._place} answered {answer!r:.200}; {remedy}")

@@ -92,8 +92,8 @@ class Ledger(Plain):
 
 ANY = "test_it_answers_for_each_resource_whatever_is_asked"
 WRONG = [
-    Wrong(ANY, "answered .*; return True or False for each name", made(lambda _: Words())),
-    Wrong(ANY, "return a list with a bool for each of the", made(lambda _: Curt())),
+    Wrong(ANY, "answered .*; return a list with True or False", made(lambda _: Words())),
+    Wrong(ANY, "return a list with True or False for each of the", made(lambda _: Curt())),
     Wrong(ANY, "failed in authorizer .*ValueError", made(lambda _: NeedsAddress())),
     Wrong(ANY, "answered None; return True or False", made(lambda _: Unsure())),
     Wrong(

@@ -9,7 +9,7 @@ import pytest
 
 from logkernel.broker.authorization.audit import MAX_LINES, WINDOW_MS, Audit, shown
 from logkernel.contracts import RequestContext
-from logkernel.requests import cluster, groups, offsets
+from logkernel.requests import cluster, data, groups, offsets
 from logkernel.vocabulary import AclOperation, Principal, ResourceType
 
 
@@ -32,6 +32,14 @@ def test_a_refusal_says_who_what_and_where_from(world: Any, lines: Any) -> None:
         "refused: principal=User:ann operation=DESCRIBE resource=TOPIC:a host=10.0.0.7 request=ListOffsets"
         " client_id=test"
     ]
+
+
+def test_a_refused_produce_is_one_line(world: Any, lines: Any) -> None:
+    """Producers ask by a way of their own."""
+    asked = data.ProduceRequest(None, 1, 0, [data.TopicProduceData("a", [data.PartitionProduceData(0, b"")])])
+    assert world.ask("ann", asked, capabilities=frozenset()).responses[0].partition_responses[0].error_code == 29
+    (line,) = lines()
+    assert "operation=WRITE resource=TOPIC:a" in line
 
 
 def test_what_a_client_did_not_ask_for_is_no_refusal(world: Any, lines: Any) -> None:

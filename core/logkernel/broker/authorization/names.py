@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from logkernel.attrs_lite import evolve
@@ -16,11 +16,14 @@ T = TypeVar("T")
 def apart(
     asking: Asking,
     operation: AclOperation,
-    items: Iterable[T],
+    items: Sequence[T],
     name_of: Callable[[T], str | None],
     kind: ResourceType = ResourceType.TOPIC,
 ) -> tuple[list[T], list[T]]:
     """Return the items that are allowed, and those that are refused. The handler refuses one without a name."""
+    if len(items) == 1:  # most requests of a client at work
+        name = name_of(items[0])
+        return (list(items), []) if name is None or asking.may(operation, kind, name) else ([], list(items))
     named = [(item, name_of(item)) for item in items]
     allowed = asking.those(operation, kind, (name for _, name in named if name is not None))
     kept = [item for item, name in named if name is None or name in allowed]
