@@ -21,21 +21,30 @@ PATTERNS = ("literal", "prefixed")
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
-UNENFORCED_ACLS = "this broker keeps ACLs but does not enforce them yet: it refuses no request"
+UNENFORCED_ACLS = (
+    "this broker keeps ACLs but does not enforce them: set authorizer.class.name, or everybody may do everything"
+)
 UNENFORCED_USERS = "this broker keeps users but does not enforce them yet: it asks no client to log in"
 OURS = "logkernel.sendfile"
 """A setting that logkernel brokers have and Apache Kafka's do not."""
+AUTHORIZER = "authorizer.class.name"
 
 
-def _warn(admin: Admin, text: str) -> None:
-    """Print a warning on stderr if the broker is logkernel's, which does not enforce what the command sets."""
+def _warn(admin: Admin, text: str, *, unless: str = "") -> None:
+    """Print a warning on stderr if the broker is logkernel's, which does not enforce what the command sets: unless the
+    setting of that name has a value."""
     try:
         brokers = admin.describe_cluster().brokers
-        (entries,) = admin.describe_configs(("broker", str(brokers[0].id)), names=[OURS]).values()
+        names = [OURS, unless] if unless else [OURS]
+        (entries,) = admin.describe_configs(("broker", str(brokers[0].id)), names=names).values()
     except (KafkaError, IndexError):
         return
-    if OURS in entries:
+    if OURS in entries and not (unless in entries and entries[unless].value):
         click.echo(f"logkernel: warning: {text}", err=True)
+
+
+def warn_of_unenforced_acls(admin: Admin) -> None:
+    _warn(admin, UNENFORCED_ACLS, unless=AUTHORIZER)
 
 
 # ---------------------------------------------------------------- acls
@@ -43,7 +52,7 @@ def _warn(admin: Admin, text: str) -> None:
 
 @click.group
 def acls() -> None:
-    """List, add or remove ACLs. logkernel brokers store ACLs but do not enforce them yet."""
+    """List, add or remove ACLs. `cluster acl` does it with the options of kafka-acls."""
 
 
 def _filters(command: Any) -> Any:
@@ -70,7 +79,7 @@ def _filter(given: dict[str, Any]) -> AclFilter:
     return AclFilter(**{name: value for name, value in given.items() if value is not None})
 
 
-def _put_acls(rows: list[AclBinding], as_json: bool) -> None:
+def put_acls(rows: list[AclBinding], as_json: bool) -> None:
     names = ("principal", "host", "permission", "operation", "resource", "name", "pattern")
     if as_json:
         for row in rows:
@@ -86,9 +95,9 @@ def _put_acls(rows: list[AclBinding], as_json: bool) -> None:
 def list_acls(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """List the ACLs that match every filter."""
     with connection.admin() as admin:
-        _warn(admin, UNENFORCED_ACLS)
+        warn_of_unenforced_acls(admin)
         found = admin.describe_acls(_filter(given))
-    _put_acls(found, as_json)
+    put_acls(found, as_json)
 
 
 @acls.command("add")
@@ -115,9 +124,9 @@ def add_acl(
 
     rule = AclBinding(resource, name, principal, operation, "deny" if deny else "allow", host, pattern)
     with connection.admin() as admin:
-        _warn(admin, UNENFORCED_ACLS)
+        warn_of_unenforced_acls(admin)
         admin.create_acls(rule)
-    _put_acls([rule], as_json)
+    put_acls([rule], as_json)
 
 
 @acls.command("remove")
@@ -129,9 +138,9 @@ def remove_acls(everything: bool, connection: ConnectionOptions, as_json: bool, 
     if everything == any(value is not None for value in given.values()):
         raise click.UsageError("the ACLs are not clear; give either filters or --all")
     with connection.admin() as admin:
-        _warn(admin, UNENFORCED_ACLS)
+        warn_of_unenforced_acls(admin)
         found = admin.delete_acls(_filter(given))
-    _put_acls(found, as_json)
+    put_acls(found, as_json)
 
 
 # ---------------------------------------------------------------- quotas

@@ -100,6 +100,7 @@ CLUSTER_COMMANDS: Final[Table] = {
     "quorum": ("logkernel.cli.cluster:quorum", "Describe the metadata quorum."),
     "elect": ("logkernel.cli.cluster:elect", "Elect partition leaders."),
     "reassignments": ("logkernel.cli.cluster:reassignments", "List, start or cancel partition reassignments."),
+    "acl": ("logkernel.cli.acl:acl", "Add, remove or list ACLs, with the options of kafka-acls."),
     "acls": ("logkernel.cli.access:acls", "List, add or remove ACLs."),
     "quotas": ("logkernel.cli.access:quotas", "List, set or unset client quotas."),
     "users": ("logkernel.cli.access:users", "List, set or delete SCRAM users."),

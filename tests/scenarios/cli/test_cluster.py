@@ -49,7 +49,7 @@ def test_a_broker_that_enforces_nothing_is_said_to(shell: Shell) -> None:
                  "users list", "users set ann --password-stdin", "users delete ann"):  # fmt: skip
         shell(f"cluster {line} --json", stdin=b"secret\n")
         assert "logkernel: warning: this broker keeps" in shell.error, line
-        assert "does not enforce them yet" in shell.error
+        assert "does not enforce them" in shell.error
 
 
 def test_quotas_are_set_listed_and_unset(shell: Shell) -> None:
@@ -75,3 +75,29 @@ def test_users_are_set_listed_and_deleted(shell: Shell) -> None:
     shell("cluster users delete ann")
     shell("cluster users list ann", 1)
     shell("cluster users set ann --password-stdin", 2, stdin=b"\n")
+
+
+def test_acls_with_the_words_of_kafka_acls(shell: Shell) -> None:
+    shell("cluster acl --add --allow-principal User:ann --consumer --topic orders --group app")
+    shell("cluster acl --add --deny-principal User:bob --deny-host 10.0.0.1 --operation DescribeConfigs --topic orders")
+    assert len(shell.table("cluster acl --list")) == 4
+    assert {row["operation"] for row in shell.rows("cluster acl --list --topic orders --principal User:ann")} == {
+        "read", "describe"
+    }  # fmt: skip
+    shell("cluster acl --add --allow-principal User:eve --producer --topic ord --resource-pattern-type prefixed")
+    assert len(shell.rows("cluster acl --list --topic orders --resource-pattern-type match")) == 6
+    assert len(shell.rows("cluster acl --remove --allow-principal User:ann --operation read --topic orders")) == 1
+    assert len(shell.rows("cluster acl --remove --topic orders --force")) == 2
+    assert {row["name"] for row in shell.rows("cluster acl --list")} == {"ord", "app"}
+    shell("cluster acl --add --allow-principal User:ann", 2)
+    shell("cluster acl --list --add", 2)
+    shell("cluster acl --topic orders", 2)
+    shell("cluster acl --remove", 2)
+
+
+def test_a_removal_of_all_asks_first(shell: Shell) -> None:
+    shell("cluster acl --add --allow-principal User:ann --topic orders")
+    shell("cluster acl --remove --topic orders", 1, stdin=b"n\n")
+    assert len(shell.rows("cluster acl --list")) == 1
+    shell("cluster acl --remove --topic orders", stdin=b"y\n")
+    assert shell.rows("cluster acl --list") == []
