@@ -140,12 +140,17 @@ StartBroker = Callable[..., Broker]
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
     """Starts any number of brokers: `start_broker("--set", "num.partitions=3", data=folder)`; `program` is what takes
-    the place of `python -m logkernel`."""
+    the place of `python -m logkernel`, `listen` that of `--listen`."""
     started: list[Broker] = []
 
-    def start(*arguments: str, data: Path | None = None, program: tuple[str, ...] | None = None) -> Broker:
+    def start(
+        *arguments: str,
+        data: Path | None = None,
+        program: tuple[str, ...] | None = None,
+        listen: str = "127.0.0.1:0",
+    ) -> Broker:
         number = len(started)
-        broker = Broker(data or tmp_path / f"data-{number}", tmp_path / f"stderr-{number}.log", arguments)
+        broker = Broker(data or tmp_path / f"data-{number}", tmp_path / f"stderr-{number}.log", arguments, listen)
         broker.program = program or broker.program
         started.append(broker)
         return broker.start()

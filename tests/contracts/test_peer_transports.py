@@ -58,6 +58,9 @@ class Door:
     def commands(self, listener: str) -> frozenset[str]:
         return COMMANDS if listener == LISTENER else frozenset()
 
+    def security(self, listener: str) -> None:
+        return None
+
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return {}
 

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from logkernel.broker.authentication import Authentication
 from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cleanup_policies import CleanupPolicies
 from logkernel.broker.governance.access import Alone
@@ -33,7 +34,7 @@ from logkernel.broker.scheduler import Scheduler
 from logkernel.broker.service_host.lent import Lent
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.broker.turn import Turn
-from logkernel.contracts import Answer, RequestContext
+from logkernel.contracts import Answer, ListenerSecurity, RequestContext
 from logkernel.controller.effects import Effects
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
@@ -62,6 +63,7 @@ class Broker:
         self.purgatory = RequestPurgatory(runtime)
         self.turn = Turn(self.purgatory)
         self.metadata = MetadataManager(runtime, lambda: logs.sync_deletions(self.metadata.image.topics), access.size)
+        self.authentication = Authentication(runtime, self.metadata)
         self.replicas = ReplicaManager(
             runtime, self.turn, partition_count=self.metadata.partition_count, logs=logs, events=self
         )
@@ -156,6 +158,9 @@ class Broker:
 
     def commands(self, listener: str) -> frozenset[str]:
         return COMMANDS if listener in self.governance.command_listeners else NO_COMMANDS
+
+    def security(self, listener: str) -> ListenerSecurity | None:
+        return self.authentication.of(listener)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self.cluster.features()

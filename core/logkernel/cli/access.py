@@ -10,6 +10,7 @@ import click
 from logkernel.cli.connection import ConnectionOptions, connected, pairs
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.parameters import IntRange
+from logkernel.config.listeners import parse_listeners, protocols_by_name
 from logkernel.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -24,27 +25,39 @@ MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 UNENFORCED_ACLS = (
     "this broker keeps ACLs but does not enforce them: set authorizer.class.name, or everybody may do everything"
 )
-UNENFORCED_USERS = "this broker keeps users but does not enforce them yet: it asks no client to log in"
+UNENFORCED_USERS = "no listener of this broker asks clients to log in; set listeners=SASL_SSL://… for these users"
 OURS = "logkernel.sendfile"
 """A setting that logkernel brokers have and Apache Kafka's do not."""
-AUTHORIZER = "authorizer.class.name"
+AUTHORIZER, LISTENERS, PROTOCOLS = "authorizer.class.name", "listeners", "listener.security.protocol.map"
 
 
-def _warn(admin: Admin, text: str, *, unless: str = "") -> None:
-    """Print a warning on stderr if the broker is logkernel's, which does not enforce what the command sets: unless the
-    setting of that name has a value."""
+def _settings(admin: Admin) -> dict[str, str] | None:
+    """Of a logkernel broker; None: it is another one's, or does not tell."""
     try:
         brokers = admin.describe_cluster().brokers
-        names = [OURS, unless] if unless else [OURS]
+        names = [OURS, AUTHORIZER, LISTENERS, PROTOCOLS]
         (entries,) = admin.describe_configs(("broker", str(brokers[0].id)), names=names).values()
     except (KafkaError, IndexError):
-        return
-    if OURS in entries and not (unless in entries and entries[unless].value):
-        click.echo(f"logkernel: warning: {text}", err=True)
+        return None
+    return {name: entry.value or "" for name, entry in entries.items()} if OURS in entries else None
 
 
 def warn_of_unenforced_acls(admin: Admin) -> None:
-    _warn(admin, UNENFORCED_ACLS, unless=AUTHORIZER)
+    """Print a warning on stderr if the broker is logkernel's and has no authorizer."""
+    settings = _settings(admin)
+    if settings is not None and not settings.get(AUTHORIZER):
+        click.echo(f"logkernel: warning: {UNENFORCED_ACLS}", err=True)
+
+
+def _warn_of_users(admin: Admin) -> None:
+    """Print a warning on stderr if the broker is logkernel's, and none of its listeners speaks SASL."""
+    settings = _settings(admin)
+    if settings is None:
+        return
+    protocols = protocols_by_name(settings.get(PROTOCOLS, ""))
+    listeners = parse_listeners(settings.get(LISTENERS, ""))
+    if not any(protocols.get(listener.name, "").startswith("SASL_") for listener in listeners):
+        click.echo(f"logkernel: warning: {UNENFORCED_USERS}", err=True)
 
 
 # ---------------------------------------------------------------- acls
@@ -247,7 +260,7 @@ def users() -> None:
 def list_users(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """List users NAMES, or all, with the mechanisms of their passwords."""
     with connection.admin() as admin:
-        _warn(admin, UNENFORCED_USERS)
+        _warn_of_users(admin)
         found = admin.describe_user_scram_credentials(names or None)
     if as_json:
         for user, rows in found.items():
@@ -291,7 +304,7 @@ def set_user(
     if not password:
         raise click.UsageError("the password is empty; give one that is not")
     with connection.admin() as admin:
-        _warn(admin, UNENFORCED_USERS)
+        _warn_of_users(admin)
         admin.alter_user_scram_credentials(ScramUpsertion(name, password, mechanism, iterations))
     _said(name, mechanism, "Set", as_json)
 
@@ -305,7 +318,7 @@ def delete_user(name: str, mechanism: str, connection: ConnectionOptions, as_jso
     from logkernel.client.admin.access import ScramDeletion
 
     with connection.admin() as admin:
-        _warn(admin, UNENFORCED_USERS)
+        _warn_of_users(admin)
         admin.alter_user_scram_credentials(ScramDeletion(name, mechanism))
     _said(name, mechanism, "Deleted", as_json)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from logkernel.broker.broker import Broker
     from logkernel.config.sources import RawSetting
+    from logkernel.security.development import Development
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_FOLDER = "./data"
@@ -87,6 +88,11 @@ def _parser() -> argparse.ArgumentParser:
         "--racks",
         metavar="RACK,...",
         help="the racks of the N brokers (broker.rack), in turn: a,b puts brokers 1 and 3 into a, 2 and 4 into b",
+    )
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="ask clients for TLS and a password; make a CA, a certificate and a first user in DIR/security",
     )
     for hidden in ("--child", "--known"):  # by which --processes starts a broker
         parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
@@ -220,7 +226,12 @@ def _run_broker(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             "--racks is for brokers of a cluster; say how many by --brokers N, or --set broker.rack=NAME for one"
         )
-    broker = build(arguments.config, _overrides(arguments), serves=True)
+    made = None
+    settings = _overrides(arguments)
+    if arguments.secure:
+        made, more = _secure(arguments)
+        settings += more
+    broker = build(arguments.config, settings, serves=True)
     listeners = broker.addresses.configured_listeners()
     importing = threading.Thread(target=_import_event_loop)
     importing.start()
@@ -230,11 +241,22 @@ def _run_broker(arguments: argparse.Namespace) -> int:
         importing.join()
         from logkernel.broker.serve import new_event_loop
 
+        if made is not None:
+            from logkernel.cli.secure import add_first_user, told
+
+            add_first_user(broker, made)
+            print(told(made), file=sys.stderr)
         _serve_on_loop(broker, listeners, new_event_loop())
     finally:
         importing.join()
         broker.close()
     return 0
+
+
+def _secure(arguments: argparse.Namespace) -> tuple[Development, list[RawSetting]]:
+    from logkernel.cli.secure import prepare
+
+    return prepare(arguments, arguments.data or DEFAULT_FOLDER, arguments.listen or DEFAULT_LISTEN)
 
 
 def _run_cluster(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from logkernel.contracts import Answer, BrokerDoor, RequestContext
+from logkernel.contracts import Answer, BrokerDoor, ListenerSecurity, RequestContext
 from logkernel.requests.data import ProduceRequest
 
 
@@ -64,6 +64,9 @@ class Gate:
 
     def commands(self, listener: str) -> frozenset[str]:
         return self._door.commands(listener)
+
+    def security(self, listener: str) -> ListenerSecurity | None:
+        return self._door.security(listener)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self._door.features()

@@ -13,12 +13,22 @@ from os import PathLike
 from typing import Any
 
 from logkernel.config import election, loading, unused
-from logkernel.config.definitions import Definitions, PluginDeclaration, Setting, convert
-from logkernel.config.listeners import INTER_BROKER, Listener, advertise, inter_broker, parse_listeners, spoken
+from logkernel.config.definitions import PER_LISTENER, Definitions, PluginDeclaration, Setting, convert
+from logkernel.config.listeners import (
+    DEFAULT_NAME,
+    INTER_BROKER,
+    Listener,
+    advertise,
+    inter_broker,
+    of_clients,
+    parse_listeners,
+    protocols_by_name,
+)
 from logkernel.config.nearest import nearest
 from logkernel.config.sources import (
     DYNAMIC_BROKER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
+    HIDDEN,
     STATIC_BROKER_CONFIG,
     Overrides,
     RawSetting,
@@ -140,12 +150,26 @@ class BrokerConfig:
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """Where to listen: plain-text listeners, without those of a KRaft controller."""
-        return self._spoken("listeners")
+        """Where to listen, without what is a KRaft controller's."""
+        return self._of_clients("listeners")
+
+    def security_protocol(self, listener: str) -> str:
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        return protocols_by_name(self.get("listener.security.protocol.map")).get(listener, DEFAULT_NAME)
+
+    def security_settings(self, listener: str) -> dict[str, str]:
+        """The settings of TLS and SASL of a listener, as text: its own above those of all listeners, and those of its
+        mechanisms behind the mechanism's name ("plain.sasl.jaas.config")."""
+        rows = [row for row in self.definitions.broker.values() if row.per_listener]
+        found = {row.name: row.default for row in rows if row.default is not None}
+        found |= {row.name: self._effective[row.name].text for row in rows if row.name in self._effective}
+        prefix = f"{PER_LISTENER}{listener.lower()}."
+        own = {name.removeprefix(prefix): row.text for name, row in self._effective.items() if name.startswith(prefix)}
+        return found | own
 
     def advertised(self, bound: Mapping[str, int], hostname: str) -> tuple[Listener, ...]:
         """What clients are told, once ports are bound (listener name → port). `hostname` stands in for 0.0.0.0."""
-        told = self._spoken("advertised.listeners") if self.get("advertised.listeners") else ()
+        told = self._of_clients("advertised.listeners") if self.get("advertised.listeners") else ()
         return advertise(self.listeners, told, bound, hostname)
 
     @property
@@ -154,15 +178,15 @@ class BrokerConfig:
         it is another, the one of the controller's orders. Raises ConfigError."""
         given = {name: row.text for name, row in self._effective.items() if name in INTER_BROKER}
         try:
-            return inter_broker([listener.name for listener in self.listeners], given)
+            protocols = protocols_by_name(self.get("listener.security.protocol.map"))
+            return inter_broker([listener.name for listener in self.listeners], given, protocols)
         except ValueError as error:
             name, problem, remedy = error.args
             row = self._effective.get(name) or RawSetting(name, "PLAINTEXT", "default")
             raise refuse(row, problem, remedy) from None
 
-    def _spoken(self, name: str) -> tuple[Listener, ...]:
-        protocols, controllers = self.get("listener.security.protocol.map"), self.get("controller.listener.names")
-        return spoken(parse_listeners(",".join(self.get(name))), protocols, controllers)
+    def _of_clients(self, name: str) -> tuple[Listener, ...]:
+        return of_clients(parse_listeners(",".join(self.get(name))), self.get("controller.listener.names"))
 
     # ------------------------------------------------------------ topics
 
@@ -254,7 +278,7 @@ class BrokerConfig:
     def validate_broker_config(self, name: str, value: str) -> None:
         """Raises InvalidConfig where a running broker can't take this. What a running Apache Kafka takes and has no
         meaning here is taken as well, of whatever value."""
-        setting = self.definitions.broker.get(name)
+        setting = self.definitions.of_broker(name)
         if setting is None and unused.is_dynamic(name):
             return
         if setting is None and not unused.is_unused(name):
@@ -262,8 +286,9 @@ class BrokerConfig:
             hint = f"did you mean {near}?" if near else "DescribeConfigs lists all names"
             raise InvalidConfig(f"Unknown broker config name: {name}; {hint}")
         if setting is None or not setting.dynamic:
+            shown = HIDDEN if (setting or unused.setting(name)).sensitive else value
             raise InvalidConfig(
-                f"{name}={value}: a running broker can't change it; set it in the broker's file and restart the broker"
+                f"{name}={shown}: a running broker can't change it; set it in the broker's file and restart the broker"
             )
         check_bounds(setting, typed(setting, value), self.get)
 
@@ -288,7 +313,7 @@ class BrokerConfig:
             except InvalidConfig as error:
                 warnings.append(f"{where}: left out: {error}")
             else:
-                setting = self.definitions.broker.get(name)
+                setting = self.definitions.of_broker(name)
                 if setting is None or setting.inert:
                     warnings.append(unused.warning(where, name))
                 out[name] = value

@@ -18,6 +18,7 @@ BROKER = "broker"
 TOPIC = "topic"
 GROUP = "group"
 SCOPES = (BROKER, TOPIC, GROUP)
+PER_LISTENER = "listener.name."
 
 
 @frozen
@@ -43,6 +44,8 @@ class Setting:
     warning."""
     own: bool = False
     """A setting of logkernel that Apache Kafka does not know."""
+    per_listener: bool = False
+    """A listener may have its own, as `listener.name.NAME.SETTING`."""
     internal: bool = False
     """Of a broker's setting: Kafka calls it internal, and DescribeConfigs names it only where it was given."""
     chooses: str = ""
@@ -109,6 +112,19 @@ class Definitions:
         for setting in self.topic.values():
             for name in setting.synonyms:
                 self.defaults[name] = (*self.defaults.get(name, ()), setting.name)
+
+    def of_broker(self, name: str) -> Setting | None:
+        """Return a broker's setting. One of TLS and SASL may be a listener's own, `listener.name.NAME.SETTING`, or a
+        mechanism's, `listener.name.NAME.MECHANISM.SETTING`: it is returned by this name."""
+        found = self.broker.get(name)
+        if found is not None or not name.startswith(PER_LISTENER):
+            return found
+        parts = name.removeprefix(PER_LISTENER).split(".")
+        for behind in (1, 2):
+            setting = self.broker.get(".".join(parts[behind:]))
+            if setting is not None and setting.per_listener:
+                return evolve(setting, name=name)
+        return None
 
     def with_plugins(self, declarations: Sequence[PluginDeclaration]) -> Definitions:
         """Return these settings and those of plugins. If two plugins declare one setting, the outside plugin's counts.

@@ -196,7 +196,8 @@ def _described(config: BrokerConfig) -> dict[str, Setting]:
     known = config.definitions.broker
     given = {name for _, layer in config.layers for name in layer}
     described = {name: setting for name, setting in known.items() if name in given or not setting.internal}
-    return described | {name: _foreign(name) for name in given - known.keys()}
+    others = {name: config.definitions.of_broker(name) or _foreign(name) for name in given - known.keys()}
+    return described | others
 
 
 def _foreign(name: str) -> Setting:

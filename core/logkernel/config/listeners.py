@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 DEFAULT_NAME = "PLAINTEXT"
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _FORM = re.compile(
     r"(?:(?P<name>[A-Za-z][A-Za-z0-9_.-]*)://)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]*):(?P<port>\d{1,5})"
 )
@@ -80,28 +81,32 @@ def _free_name(taken: list[str]) -> str:
     return DEFAULT_NAME if DEFAULT_NAME not in taken else f"{DEFAULT_NAME}-{number}"
 
 
-def spoken(listeners: tuple[Listener, ...], protocols: str, controller: tuple[str, ...]) -> tuple[Listener, ...]:
-    """The listeners that are a broker's and in plain text. `protocols` is listener.security.protocol.map.
-
-    Raises ValueError where a listener is to speak TLS or SASL, or where none is left.
-    """
-    skip = {name.upper() for name in controller}
-    kinds = {"SSL": "SSL", "SASL_SSL": "SASL_SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT"}
-    for pair in filter(None, (part.strip() for part in protocols.split(","))):
+def protocols_by_name(text: str) -> dict[str, str]:
+    """Listener name → security protocol, from listener.security.protocol.map. A name that it lacks speaks the protocol
+    that has this name, else PLAINTEXT. Raises ValueError for what is no protocol."""
+    kinds = {protocol: protocol for protocol in PROTOCOLS}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
         name, sign, kind = pair.partition(":")
         if not sign:
-            raise ValueError(f"listener.security.protocol.map={protocols}: {pair!r} must be NAME:PROTOCOL")
-        kinds[name.strip().upper()] = kind.strip().upper()
+            raise ValueError(f"listener.security.protocol.map={text}: {pair!r} must be NAME:PROTOCOL")
+        protocol = kind.strip().upper()
+        if protocol not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            raise ValueError(f"listener.security.protocol.map={text}: {kind.strip()!r} must be one of {known}")
+        kinds[name.strip().upper()] = protocol
+    return kinds
+
+
+def of_clients(listeners: tuple[Listener, ...], controller: tuple[str, ...]) -> tuple[Listener, ...]:
+    """The listeners without those of a KRaft controller. Raises ValueError where none is left."""
+    skip = {name.upper() for name in controller}
     kept = tuple(listener for listener in listeners if listener.name not in skip)
-    for listener in kept:
-        if kinds.get(listener.name, DEFAULT_NAME) != DEFAULT_NAME:
-            raise ValueError(f"{listener} would speak {kinds[listener.name]}, which is not served; use PLAINTEXT")
     if not kept:
         raise ValueError("no listener is left for clients; add one such as PLAINTEXT://:9092")
     return kept
 
 
-def inter_broker(names: Sequence[str], given: Mapping[str, str]) -> tuple[str, ...]:
+def inter_broker(names: Sequence[str], given: Mapping[str, str], protocols: Mapping[str, str]) -> tuple[str, ...]:
     """Of the listeners called `names`, those by which brokers reach one another: the one of replication, then, where it
     is another, the one of the controller's orders. `given` are INTER_BROKER settings as they were written.
 
@@ -114,6 +119,14 @@ def inter_broker(names: Sequence[str], given: Mapping[str, str]) -> tuple[str, .
     if protocol and protocol.upper() != DEFAULT_NAME:
         raise ValueError(INTER_BROKER[1], f"{protocol} is not served", f"use {DEFAULT_NAME}")
     replication = (name or DEFAULT_NAME).upper()
+    for setting, each in ((INTER_BROKER[0], replication), (INTER_BROKER[2], (control or "").upper())):
+        spoken = protocols.get(each, DEFAULT_NAME)
+        if spoken != DEFAULT_NAME:
+            raise ValueError(
+                setting,
+                f"{each} speaks {spoken}, and brokers reach one another in plain text only",
+                f"name a listener of {DEFAULT_NAME} that only brokers can reach",
+            )
     if replication not in names:
         raise ValueError(
             INTER_BROKER[0], f"no listener is called {replication}", f"use a name from listeners ({known})"

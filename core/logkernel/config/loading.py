@@ -141,7 +141,7 @@ def _layer(
     """
     out: dict[str, RawSetting] = {}
     for row in rows:
-        setting = definitions.broker.get(row.name)
+        setting = definitions.of_broker(row.name)
         if setting is not None:
             checked(setting, row)
             if setting.inert:
@@ -201,7 +201,7 @@ def _pair_ids(given: dict[str, RawSetting]) -> None:
 
 
 def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) -> None:
-    from logkernel.config.listeners import parse_listeners, spoken
+    from logkernel.config.listeners import of_clients, parse_listeners, protocols_by_name
 
     def text(name: str) -> str:
         return given[name].text if name in given else definitions.broker[name].default or ""
@@ -209,7 +209,8 @@ def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) 
     skipped = tuple(name.strip() for name in text("controller.listener.names").split(",") if name.strip())
     row = given.get("listeners") or RawSetting("listeners", text("listeners"), "default")
     try:
-        names = {one.name for one in spoken(parse_listeners(row.text), text("listener.security.protocol.map"), skipped)}
+        names = {one.name for one in of_clients(parse_listeners(row.text), skipped)}
+        protocols_by_name(text("listener.security.protocol.map"))
     except ValueError as error:
         raise refuse(row, str(error), "correct the address") from None
     advertised = given.get("advertised.listeners")

@@ -19,6 +19,9 @@ STATIC_BROKER_CONFIG = 4
 DEFAULT_CONFIG = 5
 GROUP_CONFIG = 8
 
+HIDDEN = "[hidden]"
+"""What stands for a secret."""
+
 
 class RawSetting(NamedTuple):
     name: str
@@ -58,7 +61,7 @@ class RawConfig:
 
 def refuse(given: RawSetting, problem: str, remedy: str, *, secret: bool = False) -> ConfigError:
     """A ConfigError that names place, setting, value, problem and remedy."""
-    value = "[hidden]" if secret else given.text
+    value = HIDDEN if secret else given.text
     return ConfigError(f"{given.where}: {given.name}={value}: {problem}; {remedy}")
 
 
@@ -107,7 +110,7 @@ def wanted_text(kind: Type, validator: Validator | None) -> str:
 
 def refusal(setting: Setting, text: str, problem: str) -> str:
     """A refused value as Apache Kafka tells of it, which clients' test suites match, and what to do."""
-    value = "[hidden]" if setting.sensitive else text
+    value = HIDDEN if setting.sensitive else text
     return f"Invalid value {value} for configuration {setting.name}: {problem}; {remedy(setting, problem)}"
 
 
@@ -125,12 +128,13 @@ def check_bounds(setting: Setting, value: Any, current: Callable[[str], Any]) ->
 
 
 def from_keywords(given: Mapping[str, Any], where: str) -> list[RawSetting]:
-    """Keywords of a call, with `_` for `.`; `where` names the call. A `RawSetting` keeps its own place."""
+    """Keywords of a call, with `_` for `.`, or whole names (`listener.name.my_own.ssl.client.auth` has both); `where`
+    names the call. A `RawSetting` keeps its own place."""
     from logkernel.config.values import render
 
     found = []
     for keyword, value in given.items():
-        name = keyword.replace("_", ".")
+        name = keyword if "." in keyword else keyword.replace("_", ".")
         text, place = (value.text, value.where) if isinstance(value, RawSetting) else (render(value), where)
         found.append(RawSetting(name, text, place))
     return found

@@ -189,9 +189,10 @@ ROWS: tuple[Setting, ...] = (
     _row(
         "listener.security.protocol.map",
         STRING,
-        "PLAINTEXT:PLAINTEXT",
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         None,
-        "Security protocol of each listener name; only PLAINTEXT is supported.",
+        "Security protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. A name without one speaks"
+        " PLAINTEXT.",
     ),
     _row(
         "inter.broker.listener.name",

@@ -1,6 +1,6 @@
 """Kafka broker settings, of today and of older releases, that have no meaning here: accepted with a warning.
 
-KRaft's quorum, TLS and SASL, thread pools, Java's metrics, tiered storage, quotas of replication, and services. A
+KRaft's quorum, Kerberos, thread pools, Java's metrics, tiered storage, quotas of replication, and services. A
 running broker takes those that a running Kafka takes. A plugin that owns one of these names gives it a meaning, as the
 built-in services do with theirs: these names are all that the core knows of a service that is blocked.
 """
@@ -19,12 +19,11 @@ _NAMES = """
 advertised.host.name advertised.port allow.everyone.if.no.acl.found alter.config.policy.class.name
 alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds background.threads
 broker.heartbeat.interval.ms broker.id.generation.enable client.quota.callback.class config.providers
-connection.failed.authentication.delay.ms connections.max.reauth.ms controller.performance.always.log.threshold.ms
-controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
-controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
-controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
-controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
-cordoned.log.dirs create.topic.policy.class.name
+controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
+controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
+controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
+controller.quorum.retry.backoff.ms controller.quorum.voters cordoned.log.dirs create.topic.policy.class.name
 delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
 delegation.token.secret.key delete.records.purgatory.purge.interval.requests early.start.listeners
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
@@ -40,43 +39,41 @@ group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms group
 group.share.max.delivery.count.limit group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
 group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms group.share.max.share.sessions
 group.share.max.size group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
-group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks
-group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms group.share.partition.max.record.locks
-group.share.persister.class.name group.share.record.lock.duration.ms group.share.session.timeout.ms
-group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
-group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
-group.streams.max.size group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
-group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms group.streams.num.standby.replicas
-group.streams.session.timeout.ms host.name initial.broker.registration.timeout.ms inter.broker.protocol.version
-internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
-kafka.csv.metrics.dir kafka.csv.metrics.reporter.enabled kafka.metrics.polling.interval.secs kafka.metrics.reporters
+group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
+group.share.min.session.timeout.ms group.share.partition.max.record.locks group.share.persister.class.name
+group.share.record.lock.duration.ms group.share.session.timeout.ms group.streams.assignment.interval.ms
+group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
+group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
+group.streams.max.standby.replicas group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
+group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms host.name
+initial.broker.registration.timeout.ms inter.broker.protocol.version internal.metadata.delete.delay.millis
+internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes kafka.csv.metrics.dir
+kafka.csv.metrics.reporter.enabled kafka.metrics.polling.interval.secs kafka.metrics.reporters
 log.dir.failure.timeout.ms log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
 log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
 max.connection.creation.rate metadata.log.dir metadata.log.max.record.bytes.between.snapshots
 metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
 metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
-metrics.sample.window.ms num.io.threads num.network.threads num.replica.alter.log.dirs.threads
-offset.metadata.max.bytes offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size
-offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
-offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
-password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+metrics.sample.window.ms num.io.threads num.network.threads num.replica.alter.log.dirs.threads offset.metadata.max.bytes
+offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms
+offsets.retention.minutes offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.replication.factor
+offsets.topic.segment.bytes password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port principal.builder.class
 process.roles producer.purgatory.purge.interval.requests quota.consumer.default quota.producer.default
-remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
-remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
-remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
-remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
-remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
-remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
-remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
-remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
-remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size remote.log.metadata.custom.metadata.max.bytes
-remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
-remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
-remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
-remote.log.storage.system.enable replica.lag.max.messages replication.quota.window.num
-replication.quota.window.size.seconds reserved.broker.max.id sasl.client.callback.handler.class
-sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
+remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
+remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
+remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
+remote.log.manager.fetch.max.bytes.per.second remote.log.manager.fetch.quota.window.num
+remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.follower.thread.pool.size
+remote.log.manager.task.interval.ms remote.log.manager.task.retry.backoff.max.ms
+remote.log.manager.task.retry.backoff.ms remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
+remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
+remote.log.reader.max.pending.tasks remote.log.reader.threads remote.log.storage.manager.class.name
+remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
+replica.lag.max.messages replication.quota.window.num replication.quota.window.size.seconds reserved.broker.max.id
+sasl.client.callback.handler.class sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
 sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
 sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
 sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
@@ -88,24 +85,17 @@ sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nb
 sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
 sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
 sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
-sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
 sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-sasl.server.callback.handler.class sasl.server.max.receive.size security.providers server.max.startup.time.ms
-share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
-share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
-share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
-share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
-share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.replication.factor
-share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
-share.fetch.purgatory.purge.interval.requests ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites
-ssl.client.auth ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
-ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
-ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
-ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-ssl.truststore.type super.users telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
+sasl.oauthbearer.token.endpoint.url security.providers server.max.startup.time.ms share.coordinator.append.linger.ms
+share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
+share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
+share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
+share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
+share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes share.coordinator.threads
+share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests ssl.allow.dn.changes
+ssl.allow.san.changes ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
+ssl.trustmanager.algorithm super.users telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
 transaction.max.timeout.ms transaction.remove.expired.transaction.cleanup.interval.ms
 transaction.state.log.load.buffer.size transaction.state.log.min.isr transaction.state.log.num.partitions
 transaction.state.log.replication.factor transaction.state.log.segment.bytes transaction.two.phase.commit.enable
@@ -127,15 +117,12 @@ num.network.threads principal.builder.class remote.fetch.max.wait.ms remote.list
 remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
 remote.log.manager.copy.max.bytes.per.second remote.log.manager.expiration.thread.pool.size
 remote.log.manager.fetch.max.bytes.per.second remote.log.manager.follower.thread.pool.size remote.log.reader.threads
-sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
-sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
-sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
-sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.mechanism.inter.broker.protocol
-share.coordinator.cached.buffer.max.bytes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
-ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
-ssl.truststore.location ssl.truststore.password ssl.truststore.type
+sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
+sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+sasl.login.refresh.window.jitter sasl.mechanism.inter.broker.protocol share.coordinator.cached.buffer.max.bytes
+ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
+ssl.trustmanager.algorithm
 """
 """Those that a running Apache Kafka 4.3 takes, by its own table of update modes; without `cordoned.log.dirs`, as
 whoever sets that wants it heeded."""

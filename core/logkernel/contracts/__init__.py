@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from logkernel.contracts.produce_interceptor import WriteFacts as WriteFacts
     from logkernel.contracts.quota import Quota as Quota
     from logkernel.contracts.quota import Usage as Usage
+    from logkernel.contracts.security import ListenerSecurity as ListenerSecurity
+    from logkernel.contracts.security import ServerMechanism as ServerMechanism
     from logkernel.contracts.service import BulkMachine as BulkMachine
     from logkernel.contracts.service import ClusterView as ClusterView
     from logkernel.contracts.service import ColumnarMachine as ColumnarMachine
@@ -105,6 +107,7 @@ _HOMES = {
     "IsrPolicy": "isr",
     "KeepRule": "cleanup",
     "Listener": "transport",
+    "ListenerSecurity": "security",
     "LogFacts": "cleanup",
     "MetadataChange": "coordination",
     "MetricsReporter": "metrics_reporter",
@@ -121,6 +124,7 @@ _HOMES = {
     "RequestContext": "common",
     "Rewrite": "cleanup",
     "RunRule": "cleanup",
+    "ServerMechanism": "security",
     "Service": "service",
     "ServiceDeclaration": "service",
     "ServiceMachine": "service",

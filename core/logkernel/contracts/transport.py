@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from logkernel.contracts.common import Answer, RequestContext
+from logkernel.contracts.security import ListenerSecurity
 
 
 class BrokerDoor(Protocol):
@@ -22,6 +23,10 @@ class BrokerDoor(Protocol):
     def commands(self, listener: str) -> frozenset[str]:
         """Return the names of the requests answered only over inter-broker listeners, if `listener` is one; else an
         empty set. Requests over such a listener have `RequestContext.commands`."""
+        ...
+
+    def security(self, listener: str) -> ListenerSecurity | None:
+        """Return what protects a listener; None for one that speaks plain text and does not ask who a client is."""
         ...
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import selectors
 import socket
 import sys
@@ -17,14 +18,27 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from logkernel.contracts import Buffer
-from logkernel.errors import NetworkException, RequestTimedOut
+from logkernel.errors import (
+    NetworkException,
+    RequestTimedOut,
+    SaslAuthenticationFailed,
+    SslAuthenticationException,
+    UnsupportedSaslMechanism,
+)
 
 from .client import READY, ClientConnection
 from .response_buffer import ResponseBuffer
 from .wire import WireError
+
+if TYPE_CHECKING:
+    from logkernel.security.sasl.mechanism import ClientMechanism
+    from logkernel.security.settings import ClientSecurity
+    from logkernel.security.tls import TlsSession
+
+    from .tls_socket import TlsSocket
 
 DEFAULT_CLIENT_ID: Final = "logkernel"
 CONNECT_TIMEOUT_MS: Final = 10000
@@ -33,6 +47,9 @@ WORTH_WAITING_BYTES: Final = 64 << 10
 """Where a frame lacks so much, the system is asked not to call for less ..."""
 LOW_WATER_BYTES: Final = 512 << 10
 """... than what is missing, and this at most: a call costs as much as copying a good part of it."""
+
+CIPHER_BYTES: Final = 128 << 10
+"""Ciphertext that a channel on a loop receives at a time."""
 
 PARTS: Final = 256
 """How many parts a call is given; systems take 1024 at most."""
@@ -61,6 +78,63 @@ def _tune(peer: socket.socket, settings: Mapping[str, Any]) -> None:
         size = int(settings.get(name, -1))
         if size >= 0 and peer.getsockopt(socket.SOL_SOCKET, option) != AS_TOLD * size:
             peer.setsockopt(socket.SOL_SOCKET, option, size)
+
+
+def _security(settings: Mapping[str, Any]) -> ClientSecurity | None:
+    """None: plain text, and nobody asks who we are."""
+    if str(settings.get("security.protocol") or "PLAINTEXT").upper() == "PLAINTEXT":
+        return None
+    from logkernel.security.settings import ClientSecurity
+
+    return ClientSecurity.of(settings)
+
+
+def _session(security: ClientSecurity, host: str) -> TlsSession | None:
+    if security.tls is None:
+        return None
+    from logkernel.security.tls import TlsSession
+
+    return TlsSession(security.context(), server_side=False, server_hostname=host)
+
+
+REFUSALS: Final = (SaslAuthenticationFailed, SslAuthenticationException, UnsupportedSaslMechanism)
+"""What a channel fails with as it is: to try again does not help."""
+
+
+def _failed(address: str, why: str | Exception) -> Exception:
+    """What a channel is closed with."""
+    text = f"connection to {address}: {why}"
+    return type(why)(text) if isinstance(why, REFUSALS) else NetworkException(text)
+
+
+class Authentication:
+    """The client's half of SASL on one connection: runs the mechanism that the machine asks for."""
+
+    __slots__ = ("_again_s", "_host", "_mechanism", "_security")
+
+    def __init__(self, security: ClientSecurity, host: str) -> None:
+        self._security = security
+        self._host = host
+        self._mechanism: ClientMechanism | None = None
+        self._again_s = float("inf")
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        """As `ClientMechanism.respond`, with a new mechanism for each authentication. It may wait."""
+        if self._mechanism is None:
+            self._mechanism = self._security.mechanism(self._host)
+        message = self._mechanism.respond(challenge)
+        if message is None:
+            self._mechanism = None
+        return message
+
+    def ended(self, lifetime_ms: int) -> None:
+        """The session began. It is renewed at 85 to 95 % of its lifetime, as Kafka's clients do; 0: it does not end."""
+        due_s = time.monotonic() + lifetime_ms / 1000 * random.uniform(0.85, 0.95)
+        self._again_s = due_s if lifetime_ms else float("inf")
+
+    def is_due(self) -> bool:
+        """Whether it is time to authenticate again."""
+        return time.monotonic() >= self._again_s
 
 
 def _drop(output: deque[Buffer], sent: int) -> None:
@@ -114,19 +188,25 @@ class TcpChannel:
         self.address = f"{host}:{port}"
         self._timeout_s = _seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS)
         setup_s = _seconds(settings, "socket.connection.setup.timeout.ms", CONNECT_TIMEOUT_MS)
+        deadline_s = time.monotonic() + setup_s
+        security = _security(settings)
         try:
-            self._socket = socket.create_connection((host, port), timeout=setup_s)
+            peer = socket.create_connection((host, port), timeout=setup_s)
         except OSError as error:
             raise NetworkException(f"cannot connect to {self.address}: {error}") from error
-        _tune(self._socket, settings)
-        self._socket.setblocking(False)
+        _tune(peer, settings)
+        peer.setblocking(False)
+        self._tls = _encrypted(peer, security, host, self.address, deadline_s)
+        self._socket: Any = self._tls or peer
+        asks = security is not None and security.mechanism_name is not None
+        self._authentication = Authentication(cast("ClientSecurity", security), host) if asks else None
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
         self._buffer = ResponseBuffer()
         self._low_water = 1
         self._replies: dict[int, Reply] = {}
         self._closed: Exception | None = None
-        self.machine = ClientConnection(_client_id(settings))
+        self.machine = ClientConnection(_client_id(settings), security.mechanism_name if security else None)
         try:
             self._work_until(lambda: self.machine.state == READY, setup_s)
         except BaseException:
@@ -141,7 +221,8 @@ class TcpChannel:
 
     def fileno(self) -> int:
         """The socket's descriptor, to wait on several channels at once; -1 when closed."""
-        return self._socket.fileno()
+        number: int = self._socket.fileno()
+        return number
 
     @property
     def features(self) -> dict[str, int]:
@@ -151,7 +232,7 @@ class TcpChannel:
     @property
     def wants_write(self) -> bool:
         """Whether bytes wait for room in the socket: `poll` when it is writable."""
-        return self._closed is None and bool(self.machine.output)
+        return self._closed is None and self._has_unsent()
 
     @property
     def failure(self) -> Exception | None:
@@ -176,6 +257,8 @@ class TcpChannel:
         """
         if self._closed is not None:
             raise self._closed
+        if self._authentication is not None and self.machine.state == READY and self._authentication.is_due():
+            self.machine.reauthenticate()
         correlation_id = self.machine.send(request, withheld)
         reply = Reply(self, correlation_id)
         if correlation_id is not None:
@@ -216,15 +299,29 @@ class TcpChannel:
             self._write()
             self._check_open()
             left_s = deadline_s - time.monotonic()
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.machine.output else 0)
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._has_unsent() else 0)
             self._selector.modify(self._socket, events)
             if left_s <= 0 or not self._selector.select(left_s):
                 raise RequestTimedOut(f"{self.address} did not answer within {timeout_s:g} s")
             self._read()
 
+    def _has_unsent(self) -> bool:
+        return bool(self.machine.output) or (self._tls is not None and self._tls.has_unsent)
+
+    def _respond(self, authentication: Authentication) -> None:
+        """Have the mechanism answer the broker's challenge."""
+        machine = self.machine
+        while machine.challenge is not None:
+            machine.respond(authentication.respond(machine.challenge))
+        if machine.state == READY:
+            authentication.ended(machine.lifetime_ms)
+        self._write()
+
     def _write(self) -> None:
         output = self.machine.output
         try:
+            if self._tls is not None:
+                self._tls.flush()
             while output:
                 many = GATHERS and len(output) > 1
                 _drop(output, self._socket.sendmsg(islice(output, PARTS)) if many else self._socket.send(output[0]))
@@ -238,16 +335,21 @@ class TcpChannel:
         buffer = self._buffer
         try:
             room = buffer.room()
-            size = self._socket.recv_into(room)
+            size: int = self._socket.recv_into(room)
             if size == 0:
                 raise NetworkException("the broker closed the connection")
             used, responses = self.machine.feed(buffer.received(size), buffer.least_kept)
             buffer.consumed(used)
             self._expect(buffer.missing)
+            if self.machine.challenge is not None and self._authentication is not None:
+                self._respond(self._authentication)
         except BlockingIOError:
             return False
         except (OSError, WireError, NetworkException) as error:
             self._fail(str(error))
+            return False
+        except REFUSALS as error:
+            self._fail(error)
             return False
         for correlation_id, response in responses:
             self._replies.pop(correlation_id).complete(response)
@@ -261,10 +363,10 @@ class TcpChannel:
             with contextlib.suppress(OSError):  # not every system can
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str | Exception) -> None:
         if self._closed is not None:
             return
-        self._closed = NetworkException(f"connection to {self.address}: {why}")
+        self._closed = _failed(self.address, why)
         self._selector.close()
         self._socket.close()
         for reply in self._replies.values():
@@ -272,12 +374,39 @@ class TcpChannel:
         self._replies.clear()
 
 
+def _encrypted(
+    peer: socket.socket, security: ClientSecurity | None, host: str, address: str, deadline_s: float
+) -> TlsSocket | None:
+    """The socket behind TLS, its handshake done, where the settings ask for it. Closes it where that fails."""
+    if security is None or (session := _session(security, host)) is None:
+        return None
+    from .tls_socket import TlsSocket
+
+    encrypted = TlsSocket(peer, session)
+    try:
+        encrypted.shake_hands(deadline_s)
+    except TimeoutError:
+        peer.close()
+        raise RequestTimedOut(f"{address} did not end its TLS handshake in time; does this port speak TLS?") from None
+    except (OSError, SslAuthenticationException) as error:
+        peer.close()
+        raise _failed(address, error if isinstance(error, REFUSALS) else str(error)) from error
+    return encrypted
+
+
 class AsyncTcpChannel(asyncio.BufferedProtocol):
     """A connection to one broker on the running event loop; made by `open`."""
 
-    def __init__(self, address: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, address: str, settings: Mapping[str, Any], host: str = "") -> None:
+        """`host` is whom a certificate has to name."""
+        security = _security(settings)
         self.address = address
-        self.machine = ClientConnection(_client_id(settings))
+        self.machine = ClientConnection(_client_id(settings), security.mechanism_name if security else None)
+        self._tls = _session(security, host) if security is not None else None
+        self._cipher = memoryview(bytearray(CIPHER_BYTES)) if self._tls is not None else None
+        asks = security is not None and security.mechanism_name is not None
+        self._authentication = Authentication(cast("ClientSecurity", security), host) if asks else None
+        self._responding: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._timeout_s = _seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS)
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -292,7 +421,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
     async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> AsyncTcpChannel:
         """Connect and learn the peer's versions. Raises `NetworkException`, `RequestTimedOut`."""
         address = f"{host}:{port}"
-        channel = cls(address, settings)
+        channel = cls(address, settings, host)
         setup_s = _seconds(settings, "socket.connection.setup.timeout.ms", CONNECT_TIMEOUT_MS)
         try:
             async with asyncio.timeout(setup_s):
@@ -331,6 +460,8 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         """
         if self._closed is not None:
             raise self._closed
+        if self._authentication is not None and self.machine.state == READY and self._authentication.is_due():
+            self.machine.reauthenticate()
         correlation_id = self.machine.send(request, withheld)
         reply: asyncio.Future[Any] = self._loop.create_future()
         if correlation_id is None:
@@ -353,15 +484,34 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         self._write()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer.room()
+        return self._buffer.room() if self._cipher is None else self._cipher
 
     def buffer_updated(self, nbytes: int) -> None:
+        if self._tls is None or self._cipher is None:
+            self._handle(nbytes)
+            return
+        try:
+            self._tls.receive(self._cipher[:nbytes])
+            while self._closed is None and (size := self._tls.read_into(self._buffer.room())):
+                self._handle(size)
+        except SslAuthenticationException as error:
+            self._fail(error)
+            return
+        self._write()
+
+    def _handle(self, nbytes: int) -> None:
+        """Take `nbytes` that were received, in the clear."""
         try:
             used, responses = self.machine.feed(self._buffer.received(nbytes), self._buffer.least_kept)
         except WireError as error:
             self._fail(str(error))
             return
+        except REFUSALS as error:
+            self._fail(error)
+            return
         self._buffer.consumed(used)
+        if self.machine.challenge is not None and self._authentication is not None and self._responding is None:
+            self._responding = self._loop.create_task(self._respond(self._authentication))
         self._write()
         if self.machine.state == READY and not self._ready.done():
             self._ready.set_result(None)
@@ -370,18 +520,44 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
             if not reply.done():
                 reply.set_result(response)
 
+    async def _respond(self, authentication: Authentication) -> None:
+        """Have the mechanism answer the broker's challenge, on a thread: it may wait, or compute for long."""
+        machine = self.machine
+        try:
+            while machine.challenge is not None and self._closed is None:
+                challenge = machine.challenge
+                machine.respond(await self._loop.run_in_executor(None, authentication.respond, challenge))
+        except Exception as error:
+            self._fail(error)
+            return
+        finally:
+            self._responding = None
+        if machine.state == READY:
+            authentication.ended(machine.lifetime_ms)
+            if not self._ready.done():
+                self._ready.set_result(None)
+        self._write()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(str(exc) if exc else "the broker closed the connection")
 
     def _write(self) -> None:
-        if self._transport is not None and self.machine.output:
+        if self._transport is None:
+            return
+        if self._tls is not None:
+            if self.machine.output and self._tls.is_established:
+                self._tls.write(b"".join(self.machine.output))
+                self.machine.output.clear()
+            if data := self._tls.take():
+                self._transport.write(data)
+        elif self.machine.output:
             self._transport.write(b"".join(self.machine.output))  # a copy: what it cannot send yet it may keep as it is
             self.machine.output.clear()
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str | Exception) -> None:
         if self._closed is not None:
             return
-        self._closed = NetworkException(f"connection to {self.address}: {why}")
+        self._closed = _failed(self.address, why)
         if self._transport is not None:
             self._transport.close()
         for reply in (self._ready, *self._replies.values()):

@@ -1,12 +1,23 @@
 """The client's side of one connection, without I/O.
 
-    state         event                                                        next
-    NEGOTIATING   VERSIONS: the peer listed its versions                       READY
-    NEGOTIATING   VERSIONS_REFUSED: UNSUPPORTED_VERSION for ApiVersions        NEGOTIATING, asked again in one it lists
-    any           UNREADABLE: bytes that are no response to what was asked     BROKEN, `feed` raises
+    state           event                                                      next
+    NEGOTIATING     VERSIONS: the peer listed its versions                     READY
+    NEGOTIATING     VERSIONS_OF_SASL: it did, and SASL is to follow            CHOOSING, with SaslHandshake
+    NEGOTIATING     VERSIONS_REFUSED: UNSUPPORTED_VERSION for ApiVersions      NEGOTIATING, asked again in one it lists
+    CHOOSING        CHOSEN: the peer takes the mechanism                       AUTHENTICATING, with a `challenge`
+    AUTHENTICATING  CHALLENGED: it answered the mechanism's message            AUTHENTICATING, with a `challenge`
+    AUTHENTICATING  AUTHENTICATED: the mechanism has nothing left to say       READY
+    READY           REAUTHENTICATE: the session's end comes near (KIP-368)     CHOOSING, with SaslHandshake
+    CHOOSING        REFUSED: the peer does not take the mechanism              BROKEN, `feed` raises
+    AUTHENTICATING  REFUSED: it does not take what the client shows            BROKEN, `feed` raises
+    any             UNREADABLE: bytes that are no response to what was asked   BROKEN, `feed` raises
 
 `TRANSITIONS` is this table. In NEGOTIATING no request can be sent: no common version is known. In READY, `send` puts a
-request into the output and `feed` hands out each response with its correlation id. BROKEN is final: the driver closes.
+request into the output and `feed` hands out each response with its correlation id. What is sent while a client
+authenticates again leaves when it has. BROKEN is final: the driver closes.
+
+A mechanism may wait or compute, so the driver runs it: where `challenge` is not None it calls `ClientMechanism.respond`
+with it, and hands the result to `respond`.
 
 Responses come in the order of the requests; a correlation id out of turn is an error, as is anything
 that cannot be read, and ends the connection. For each request the highest version is taken that both
@@ -20,7 +31,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from logkernel.contracts import Buffer
-from logkernel.errors import UnsupportedVersion
+from logkernel.errors import KafkaError, UnsupportedSaslMechanism, UnsupportedVersion, error_for
 from logkernel.requests.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 from . import registry
@@ -34,15 +45,24 @@ PRODUCE: Final = 0
 FIRST_SERVED_PRODUCE: Final = 3
 """Produce 0 to 2 are advertised by brokers that refuse them."""
 
-NEGOTIATING, READY, BROKEN = range(3)
-VERSIONS, VERSIONS_REFUSED, UNREADABLE = range(3)
+SASL_HANDSHAKE: Final = 17
+SASL_AUTHENTICATE: Final = 36
+
+NEGOTIATING, CHOOSING, AUTHENTICATING, READY, BROKEN = range(5)
+VERSIONS, VERSIONS_OF_SASL, VERSIONS_REFUSED, UNREADABLE = range(4)
+CHOSEN, CHALLENGED, AUTHENTICATED, REAUTHENTICATE, REFUSED = range(4, 9)
 
 TRANSITIONS: Final = {
     (NEGOTIATING, VERSIONS): READY,
+    (NEGOTIATING, VERSIONS_OF_SASL): CHOOSING,
     (NEGOTIATING, VERSIONS_REFUSED): NEGOTIATING,
-    (NEGOTIATING, UNREADABLE): BROKEN,
-    (READY, UNREADABLE): BROKEN,
-    (BROKEN, UNREADABLE): BROKEN,
+    (CHOOSING, CHOSEN): AUTHENTICATING,
+    (AUTHENTICATING, CHALLENGED): AUTHENTICATING,
+    (AUTHENTICATING, AUTHENTICATED): READY,
+    (READY, REAUTHENTICATE): CHOOSING,
+    **{(state, UNREADABLE): BROKEN for state in range(5)},
+    (CHOOSING, REFUSED): BROKEN,
+    (AUTHENTICATING, REFUSED): BROKEN,
 }
 """(state, event) → next state. There is no other event."""
 
@@ -74,11 +94,21 @@ class ClientConnection:
     """See the module. `output` is what the driver has to send, in parts: none of them is empty, and those that are
     records lie where the request has them."""
 
-    def __init__(self, client_id: str | None) -> None:
+    def __init__(self, client_id: str | None, mechanism: str | None = None) -> None:
+        """`mechanism` names that of SASL by which the client says who it is."""
         self.state = NEGOTIATING
         self.peer = ApiVersionsResponse()
         """The ApiVersions response of the broker: its versions and features."""
         self.output: deque[Buffer] = deque()
+        self.challenge: bytes | None = None
+        """What the client's mechanism has to answer now, empty the first time."""
+        self.lifetime_ms = 0
+        """How long the session lasts that the last authentication began; 0: it does not end."""
+        self._mechanism = mechanism
+        self._held: deque[Buffer] = deque()
+        """Requests that came while the client authenticates again ..."""
+        self._held_waiting: deque[tuple[int, ClientApiCodec]] = deque()
+        """... which then become a part of `_waiting`."""
         self._versions: dict[int, tuple[int, int]] = {}
         self._client_id = client_id
         self._next_id = 0
@@ -101,7 +131,7 @@ class ClientConnection:
         api = registry.load(row.key)
         correlation_id = self._write(api, self.version_for(api, request, withheld), request)
         if api.key == PRODUCE and request.acks == 0:
-            self._waiting.pop()
+            (self._held_waiting or self._waiting).pop()
             return None
         return correlation_id
 
@@ -131,10 +161,13 @@ class ClientConnection:
         size = MIN_REQUEST + len(codec.client) + len(first)
         for part in rest:
             size += len(part)
-        self.output.append(REQUEST_FRAME_HEAD.pack(size, api.key, version, correlation_id) + codec.client + first)
-        self.output += filter(None, rest)
+        output, waiting = self.output, self._waiting
+        if self.state in (CHOOSING, AUTHENTICATING) and api.key not in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            output, waiting = self._held, self._held_waiting
+        output.append(REQUEST_FRAME_HEAD.pack(size, api.key, version, correlation_id) + codec.client + first)
+        output += filter(None, rest)
         self._next_id = (correlation_id + 1) & 0x7FFFFFFF
-        self._waiting.append((correlation_id, codec))
+        waiting.append((correlation_id, codec))
         return correlation_id
 
     def feed(self, view: memoryview, least_kept: int = 0) -> tuple[int, list[tuple[int, Any]]]:
@@ -142,13 +175,17 @@ class ClientConnection:
 
         The records of a response of at least `least_kept` bytes are a view of these bytes, which must not change as
         long as somebody has it; a smaller one is copied. Raises `WireError` where the peer does not speak the
-        protocol; the connection is then of no use.
+        protocol, `SaslAuthenticationFailed` and `UnsupportedSaslMechanism` where it refuses the client; the connection
+        is then of no use.
         """
         done: list[tuple[int, Any]] = []
         try:
             return self._frames(view, least_kept, done), done
         except WireError:
             self._take(UNREADABLE)
+            raise
+        except KafkaError:
+            self._take(REFUSED)
             raise
 
     def _frames(self, view: memoryview, least_kept: int, done: list[tuple[int, Any]]) -> int:
@@ -188,7 +225,11 @@ class ClientConnection:
         pos = 4
         if codec.is_tagged:
             pos = skip_tags(body, 4) if body[4] else 5
-        done.append((correlation_id, codec.decode(body[pos:])))
+        response = codec.decode(body[pos:])
+        if self.state != READY and codec.api.key in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            self._on_sasl(response)
+        else:
+            done.append((correlation_id, response))
 
     # ------------------------------------------------------------ versions
 
@@ -208,4 +249,60 @@ class ClientConnection:
             raise WireError(f"ApiVersions was answered with error {response.error_code}")
         self.peer = response
         self._versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
-        self._take(VERSIONS)
+        if self._mechanism is None:
+            self._take(VERSIONS)
+        else:
+            self._take(VERSIONS_OF_SASL)
+            self._choose(self._mechanism)
+
+    # ------------------------------------------------------------ who we are
+
+    def _choose(self, mechanism: str) -> None:
+        low, high = self._versions.get(SASL_AUTHENTICATE, (0, -1))
+        if high < low:
+            raise UnsupportedSaslMechanism("the broker knows no SaslAuthenticate; use one of Kafka 1.0 or later")
+        from logkernel.requests.access import SaslHandshakeRequest
+
+        self._write_sasl(SaslHandshakeRequest(mechanism))
+
+    def _write_sasl(self, request: Any) -> None:
+        api = registry.load(registry.BY_REQUEST[type(request).__name__].key)
+        self._write(api, self.version_for(api, request), request)
+
+    def _on_sasl(self, response: Any) -> None:
+        if self.state == CHOOSING:
+            if response.error_code:
+                offered = ", ".join(response.mechanisms) or "none"
+                raise UnsupportedSaslMechanism(
+                    f"the broker does not take sasl.mechanism={self._mechanism}; it takes {offered}"
+                    if response.error_code == UnsupportedSaslMechanism.code
+                    else f"the broker refused SaslHandshake: {error_for(response.error_code)}"
+                )
+            self._take(CHOSEN)
+            self.challenge = b""
+            return
+        if response.error_code:
+            raise error_for(response.error_code, response.error_message)
+        self._take(CHALLENGED)
+        self.lifetime_ms = response.session_lifetime_ms
+        self.challenge = response.auth_bytes
+
+    def respond(self, message: bytes | None) -> None:
+        """Take what the mechanism says to `challenge`; None: it is satisfied, and so is the broker."""
+        self.challenge = None
+        if message is not None:
+            from logkernel.requests.access import SaslAuthenticateRequest
+
+            self._write_sasl(SaslAuthenticateRequest(message))
+            return
+        self._take(AUTHENTICATED)
+        self.output += self._held
+        self._waiting += self._held_waiting
+        self._held.clear()
+        self._held_waiting.clear()
+
+    def reauthenticate(self) -> None:
+        """Say again who we are, behind what was sent before; what is sent from now on waits for it."""
+        assert self._mechanism is not None
+        self._take(REAUTHENTICATE)
+        self._choose(self._mechanism)

@@ -7,7 +7,7 @@ Each request holds a place in a queue, and answers leave in the order of the que
     state     event                                                           next
     OPEN      REFUSED: the bytes are no frame, or no known request            DRAINING, with one log line
     OPEN      UNANSWERABLE: the broker raised, or an answer is unencodable    DRAINING, with one log line
-    OPEN      UNACKNOWLEDGED_FAILED: a produce with acks=0 failed             DRAINING, in its turn
+    OPEN      LAST_ANSWERED: a produce with acks=0 failed, or authentication  DRAINING, in its turn
     any       LOST: the driver lost or closed the socket                      CLOSED
 
 `TRANSITIONS` is this table. In OPEN, requests are submitted and answers move to the output in their turn. In DRAINING
@@ -34,8 +34,8 @@ from threading import get_ident
 from typing import Any, Final
 
 from logkernel.attrs_lite import mutable
-from logkernel.contracts import BrokerDoor, RequestContext
-from logkernel.vocabulary import FileSlice
+from logkernel.contracts import BrokerDoor, ListenerSecurity, RequestContext
+from logkernel.vocabulary import ANONYMOUS, FileSlice, Principal
 
 from . import registry
 from .api import Api, DecodeBody, EncodeBody, Row
@@ -49,6 +49,7 @@ from .frames import (
     skip_tags,
 )
 from .releases import NEWEST, Release
+from .sasl_server import Offload, Pause, SaslConnection
 from .wire import DECODE_ERRORS, ENCODE_ERRORS, I32, Part, WireError, fault
 
 log = logging.getLogger("logkernel.tcp")
@@ -62,12 +63,12 @@ MAX_A_TURN: Final = 100
 """Requests that one connection may have handled before the others have their turn."""
 
 OPEN, DRAINING, CLOSED = range(3)
-REFUSED, UNANSWERABLE, UNACKNOWLEDGED_FAILED, LOST = range(4)
+REFUSED, UNANSWERABLE, LAST_ANSWERED, LOST = range(4)
 
 TRANSITIONS: Final = {
     (OPEN, REFUSED): DRAINING,
     (OPEN, UNANSWERABLE): DRAINING,
-    (OPEN, UNACKNOWLEDGED_FAILED): DRAINING,
+    (OPEN, LAST_ANSWERED): DRAINING,
     (OPEN, LOST): CLOSED,
     (DRAINING, LOST): CLOSED,
     (CLOSED, LOST): CLOSED,
@@ -75,18 +76,23 @@ TRANSITIONS: Final = {
 """(state, event) → next state; an event that is not listed for a state changes nothing."""
 
 PRODUCE: Final = 0
+SASL_HANDSHAKE: Final = 17
+SASL_AUTHENTICATE: Final = 36
 
 
 class ApiCodec:
     """One API at one version: how its requests are decoded and its responses encoded, looked up once."""
 
     __slots__ = (
-        "api", "capabilities", "decode", "encode", "flexible", "frame_head", "head_bytes", "key", "refusal", "version",
+        "api", "capabilities", "decode", "encode", "flexible", "frame_head", "head_bytes", "is_own", "key", "refusal",
+        "version",
     )  # fmt: skip
 
     def __init__(self, api: Api, version: int) -> None:
         self.api = api
         self.key = api.key
+        self.is_own = api.key in (registry.API_VERSIONS_KEY, SASL_HANDSHAKE, SASL_AUTHENTICATE)
+        """Whether the connection may answer it, not the broker."""
         self.version = version
         self.flexible = version >= api.row.flexible_from
         head = FLEXIBLE_FRAME_HEAD if self.flexible and api.key != registry.API_VERSIONS_KEY else FRAME_HEAD
@@ -135,6 +141,7 @@ class ServerConnection:
         "_contexts",
         "_defer",
         "_feeding",
+        "_gate",
         "_hold_back",
         "_limit",
         "_listener",
@@ -151,6 +158,7 @@ class ServerConnection:
         "output",
         "output_bytes",
         "peer",
+        "principal",
         "software",
         "state",
         "unanswered",
@@ -170,7 +178,11 @@ class ServerConnection:
         mute: Callable[[int], None],
         defer: Callable[..., Any],
         release: Release = NEWEST,
+        security: ListenerSecurity | None = None,
+        pause: Pause | None = None,
+        offload: Offload | None = None,
     ) -> None:
+        """`pause` and `offload` are needed where `security` has mechanisms."""
         self.door = door
         self._spoken = release
         self.codecs = codecs
@@ -184,6 +196,14 @@ class ServerConnection:
         self._client_host = client_host
         self._listener = listener
         self._limit = max_request_bytes
+        """Of a request; below 0 every frame is a token of SASL."""
+        self.principal: Principal | None = ANONYMOUS if security is None else None
+        """Who the client is; None until that is known. No request but SASL's is taken before."""
+        self._gate: SaslConnection | None = None
+        if security is not None and security.mechanisms:
+            assert pause is not None
+            assert offload is not None
+            self._gate = SaslConnection(self, security, max_request_bytes, pause, offload)
         self._wake = wake
         self._mute = mute
         self._hold_back = HoldBack(self)
@@ -233,7 +253,11 @@ class ServerConnection:
                     break
                 size = I32.unpack_from(view, pos)[0]
                 if not MIN_REQUEST <= size <= self._limit:
-                    self._refuse(diagnose(bytes(view[pos : pos + 4]), size, self._limit))
+                    used = self._feed_token(view[pos:], size)
+                    if used:
+                        pos += used
+                        left -= 1
+                        continue
                     break
                 start = pos + 4
                 if end - start < size:
@@ -244,6 +268,15 @@ class ServerConnection:
         finally:
             self._feeding = False
         return pos if self.state == OPEN else end
+
+    def _feed_token(self, view: memoryview, size: int) -> int:
+        """A frame that is no request: a token of SASL after SaslHandshake v0, else refused. Returns the bytes used."""
+        if self._limit >= 0 or self._gate is None or not 0 <= size <= self._gate.max_token_bytes:
+            self.refuse(diagnose(bytes(view[:4]), size, max(self._limit, 0)))
+        elif len(view) >= 4 + size:
+            self._gate.on_token(bytes(view[4 : 4 + size]))
+            return 4 + size
+        return 0
 
     def _on_request(self, body: memoryview) -> None:
         key, version, correlation_id = REQUEST_HEAD.unpack_from(body)
@@ -259,7 +292,7 @@ class ServerConnection:
             request = codec.decode(body[pos:])
         except DECODE_ERRORS as error:
             name = registry.BY_KEY[key].name
-            self._refuse(f"a {name} request of version {version} that is not one: {fault(error)}")
+            self.refuse(f"a {name} request of version {version} that is not one: {fault(error)}")
             return
         pending = PendingResponse(codec, correlation_id, key == PRODUCE and request.acks == 0)
         self.unanswered.append(pending)
@@ -275,17 +308,18 @@ class ServerConnection:
     def submit(self, pending: PendingResponse, request: Any) -> None:
         """Have a decoded request answered, here or by the broker."""
         codec = pending.codec
-        if codec.key == registry.API_VERSIONS_KEY:
-            self._answer(pending, self._api_versions(codec.version, request))
+        if codec.is_own and self._answers(pending, request):
             return
         if codec.refusal is not None:
             refusal = codec.refusal(request)
             if refusal is not None:
-                self._answer(pending, refusal)
+                self.answer(pending, refusal)
                 return
         context = self._contexts.get(codec) or self._context(codec)
+        if context is None:
+            return
         try:
-            self.door.submit(request, context, partial(self._answer, pending))
+            self.door.submit(request, context, partial(self.answer, pending))
         except Exception:
             log.exception("connection failed peer=%s: the broker raised on %s", self.peer, codec.api.row.request_name)
             self._end(UNANSWERABLE)
@@ -293,13 +327,13 @@ class ServerConnection:
     def _codec(self, key: int, version: int, correlation_id: int) -> ApiCodec | None:
         row = self._spoken.rows.get(key)
         if row is None or row.request_name not in self._served():
-            self._refuse(f"a request of API key {key}, version {version}, which is not served here")
+            self.refuse(f"a request of API key {key}, version {version}, which is not served here")
         elif not row.min_version <= version <= row.max_version:
             if key == registry.API_VERSIONS_KEY:
                 self._answer_unknown_api_versions(correlation_id)
             else:
                 span = f"{row.min_version} to {row.max_version}"
-                self._refuse(f"a {row.name} request of version {version}; served are {span}")
+                self.refuse(f"a {row.name} request of version {version}; served are {span}")
         else:
             codec = self.codecs[key, version] = ApiCodec(registry.load(key), version)
             return codec
@@ -309,14 +343,40 @@ class ServerConnection:
         """Over this listener."""
         return self.door.serves() | self.door.commands(self._listener) | {"ApiVersionsRequest"}
 
-    def _context(self, codec: ApiCodec) -> RequestContext:
+    def _answers(self, pending: PendingResponse, request: Any) -> bool:
+        """Answer what is asked of the connection itself; False: it is asked of the broker."""
+        if pending.codec.key == registry.API_VERSIONS_KEY:
+            self.answer(pending, self._api_versions(pending.codec.version, request))
+            return True
+        if self._gate is None:
+            return False
+        if pending.codec.key == SASL_HANDSHAKE:
+            return self._gate.on_handshake(pending, request.mechanism)
+        return self._gate.on_authenticate(pending, request.auth_bytes)
+
+    def _context(self, codec: ApiCodec) -> RequestContext | None:
+        """What the broker is told of the client; None, with the connection refused, where it may not ask yet."""
         name, version = self.software
+        if self.principal is None:
+            self.refuse(f"{codec.api.row.name} {self._gate.why_closed() if self._gate else 'before its TLS handshake'}")
+            return None
         commands = bool(self.door.commands(self._listener))
         context = self._contexts[codec] = RequestContext(
             self.client_id, self._client_host, self.id, self._listener, name, version, codec.capabilities,
-            commands=commands, mute=self._hold_back,
+            commands=commands, mute=self._hold_back, principal=self.principal,
         )  # fmt: skip
         return context
+
+    # ------------------------------------------------------------ who the client is
+
+    def identify(self, principal: Principal | None) -> None:
+        """Take requests from `principal` from now on; None: take none until it is known again."""
+        self.principal = principal
+        self._contexts.clear()
+
+    def limit_requests(self, limit: int) -> None:
+        """The bytes that a request may have; -1: what comes are tokens of SASL, without Kafka's headers."""
+        self._limit = limit
 
     # ------------------------------------------------------------ held back by a quota
 
@@ -359,13 +419,13 @@ class ServerConnection:
         assert codec is not None
         pending = PendingResponse(codec, correlation_id, False)
         self.unanswered.append(pending)
-        self._answer(pending, listing(self._advertised(), UnsupportedVersion.code))
+        self.answer(pending, listing(self._advertised(), UnsupportedVersion.code))
 
     # ------------------------------------------------------------ out
 
-    def _answer(self, pending: PendingResponse, response: Any) -> None:
+    def answer(self, pending: PendingResponse, response: Any) -> None:
         if get_ident() != self._thread:
-            self._defer(self._answer, pending, response)
+            self._defer(self.answer, pending, response)
             return
         if self.state != OPEN or pending.parts is not None:
             return
@@ -376,9 +436,16 @@ class ServerConnection:
             self._end(UNANSWERABLE)
         unanswered = self.unanswered
         if (unanswered and unanswered[0] is pending) or self.state != OPEN:
-            self._release()
+            self.release()
             if not self._feeding:
                 self._wake()
+
+    def answer_token(self, token: bytes) -> None:
+        """Answer a token of SASL that came without Kafka's headers."""
+        self.output.append(I32.pack(len(token)) + token)
+        self.output_bytes += 4 + len(token)
+        if not self._feeding:
+            self._wake()
 
     def encode(self, pending: PendingResponse, response: Any) -> None:
         """Give a pending response its parts."""
@@ -402,7 +469,7 @@ class ServerConnection:
             size += part.size if type(part) is FileSlice else len(part)  # type: ignore[arg-type]
         pending.parts = [codec.frame_head(size, pending.correlation_id), *parts]
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """Move the answers whose turn it is to the output."""
         unanswered = self.unanswered
         while self.state == OPEN and unanswered and (parts := unanswered[0].parts) is not None:
@@ -412,7 +479,7 @@ class ServerConnection:
                 if type(part) is not FileSlice:
                     self.output_bytes += len(part)  # type: ignore[arg-type]
             if pending.last:
-                self._end(UNACKNOWLEDGED_FAILED)
+                self._end(LAST_ANSWERED)
 
     def sent(self, part: Part) -> None:
         """The driver took `part` from the output, or that much of it."""
@@ -421,7 +488,8 @@ class ServerConnection:
 
     # ------------------------------------------------------------ the end
 
-    def _refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> None:
+        """End the connection; `why` says what the peer sent."""
         log.warning("connection refused peer=%s listener=%s: it sent %s", self.peer, self._listener, why)
         self._end(REFUSED)
 
@@ -438,6 +506,9 @@ class ServerConnection:
         self.output.clear()
         self.output_bytes = 0
         self._hold_back.connection = None  # contexts have it, and some are kept
+        if self._gate is not None:
+            self._gate.close()
+            self._gate = None
         self._wake = self._mute = nobody  # they are the driver's, which has us: neither is to wait for the collector
         self.door.disconnected(self._listener, self.id)
 

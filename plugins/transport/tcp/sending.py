@@ -4,7 +4,7 @@ Both go past the asyncio transport, on a duplicate descriptor, as asyncio keeps 
 the socket does not take stays in the machine's output until it is writable. The bytes before a slice go out
 with MSG_MORE, to share its first packet.
 
-Where sendfile is off, or not possible, all goes through the transport: its high-water mark is 0, and
+Where sendfile is off, or not possible, or TLS is spoken, all goes through the transport: its high-water mark is 0, and
 `pause_writing` … `resume_writing` frames the time in which it has bytes left.
 """
 
@@ -16,12 +16,15 @@ import os
 import socket
 from asyncio import AbstractEventLoop, Future, Transport
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.vocabulary import FileSlice
 
 from .connection import DRAINING, ServerConnection, nobody
 from .wire import Part
+
+if TYPE_CHECKING:
+    from logkernel.security.tls import TlsSession
 
 log = logging.getLogger("logkernel.tcp")
 
@@ -42,7 +45,8 @@ class Sender:
     """One connection's way out. `flush` may be called at any time, from the loop's thread."""
 
     __slots__ = (
-        "_after", "_blocked", "_loop", "_machine", "_socket", "_transport", "_use_sendfile", "_warm", "progress",
+        "_after", "_blocked", "_loop", "_machine", "_socket", "_tls", "_transport", "_use_sendfile", "_warm",
+        "progress",
     )  # fmt: skip
 
     def __init__(
@@ -52,11 +56,13 @@ class Sender:
         machine: ServerConnection,
         use_sendfile: bool,
         after: Callable[[], None],
+        tls: TlsSession | None = None,
     ) -> None:
         self._loop = loop
         self._transport = transport
         self._machine = machine
-        self._use_sendfile = use_sendfile and hasattr(os, "sendfile")
+        self._tls = tls
+        self._use_sendfile = use_sendfile and tls is None and hasattr(os, "sendfile")
         self._after = after
         """Called when a flush that had to wait went on."""
         self._socket: socket.socket | None = None
@@ -127,9 +133,21 @@ class Sender:
         if self._use_sendfile:
             self._send_now(data, size, _MORE if output and type(output[0]) is FileSlice else 0)
         else:
-            self._transport.write(data)
+            self._write(data)
         self.progress += size
         return size
+
+    def _write(self, data: Any) -> None:
+        if self._tls is None:
+            self._transport.write(data)
+        else:
+            self._tls.write(data)
+            self._transport.write(self._tls.take())
+
+    def send_records(self) -> None:
+        """Send what the TLS session itself has to say: its handshake, an alert."""
+        if self._tls is not None and (data := self._tls.take()):
+            self._transport.write(data)
 
     def _send_now(self, data: Part, size: int, flags: int) -> None:
         try:
@@ -145,14 +163,14 @@ class Sender:
     # ------------------------------------------------------------ file slices
 
     def _send_file(self, part: FileSlice) -> int:
-        if not self._use_sendfile:
-            data = _read(part, READ_BYTES)
-            self._advance(part, len(data))
-            self._transport.write(data)
-            return len(data)
         if part is not self._warm and _is_cold(part):
             self._warm_up(part)
             return 0
+        if not self._use_sendfile:
+            data = _read(part, READ_BYTES)
+            self._advance(part, len(data))
+            self._write(data)
+            return len(data)
         try:
             sent = os.sendfile(self._own_socket().fileno(), part.fd, part.position, min(part.size, TURN_BYTES))
         except BlockingIOError:

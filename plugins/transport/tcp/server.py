@@ -9,16 +9,22 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from logkernel.attrs_lite import field, frozen
 from logkernel.contracts import BrokerDoor
+from logkernel.errors import SslAuthenticationException
 
 from .connection import OPEN, ApiCodec, ServerConnection
 from .polling import busy_poll
 from .releases import NEWEST, release
 from .request_buffer import SHARED_BYTES, RequestBuffer, new_buffer
 from .sending import Sender
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from logkernel.security.tls import TlsSession
 
 log = logging.getLogger("logkernel.tcp")
 
@@ -28,6 +34,8 @@ SWEEP_S: Final = 5.0
 KAFKA_BUFFER_BYTES: Final = 102400
 """Kafka's default for both socket buffers; taken as "let the system tune them", which is faster."""
 UNLIMITED: Final = 2**31 - 1
+AUTHENTICATORS: Final = 4
+"""Threads of a listener for mechanisms that wait."""
 
 
 @frozen
@@ -74,8 +82,8 @@ class Connection(asyncio.BufferedProtocol):
     """Moves bytes between a transport and a `ServerConnection`."""
 
     __slots__ = (
-        "_listener", "_paused", "_resuming", "_unmuting", "active_s", "buffer", "host", "machine", "seen_progress",
-        "sender", "transport",
+        "_admitted", "_born_s", "_listener", "_paused", "_resuming", "_security", "_tls", "_unmuting", "active_s",
+        "buffer", "host", "machine", "seen_progress", "sender", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: TcpListener) -> None:
@@ -84,7 +92,10 @@ class Connection(asyncio.BufferedProtocol):
         self._resuming = False
         self._unmuting: asyncio.TimerHandle | None = None
         """The end of the time for which a quota holds the client back."""
-        self.active_s = 0.0
+        self._tls: TlsSession | None = None
+        self._admitted = False
+        """Whether it was once known who the client is."""
+        self.active_s = self._born_s = 0.0
         self.seen_progress = 0
         self.host = ""
 
@@ -94,6 +105,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername") or ("", 0)
         self.host = str(peer[0])
         self.buffer = RequestBuffer(listener.shared)
+        self._security = listener.door.security(listener.name)
         self.machine = listener.machine(
             listener.door,
             listener.codecs,
@@ -106,19 +118,52 @@ class Connection(asyncio.BufferedProtocol):
             mute=self.mute,
             defer=listener.loop.call_soon_threadsafe,
             release=listener.release,
+            security=self._security,
+            pause=listener.pause,
+            offload=listener.offload,
         )
+        if self._security is not None:
+            self._tls = self._security.tls()
         self.sender = Sender(
-            listener.loop, self.transport, self.machine, listener.settings.use_sendfile, self._after_sending
+            listener.loop, self.transport, self.machine, listener.settings.use_sendfile, self._after_sending, self._tls
         )
-        self.active_s = listener.loop.time()
+        self.active_s = self._born_s = listener.loop.time()
         listener.admit(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self.buffer.room()
+        return self.buffer.room() if self._tls is None else self._listener.cipher_room()
 
     def buffer_updated(self, nbytes: int) -> None:
         self.active_s = self._listener.loop.time()
-        self._handle(self.buffer.received(nbytes))
+        if self._tls is None:
+            self._handle(self.buffer.received(nbytes))
+        else:
+            self._decrypt(self._tls, nbytes)
+
+    def _decrypt(self, tls: TlsSession, nbytes: int) -> None:
+        """Handle what `nbytes` of ciphertext bring, and what earlier ones left when reading paused."""
+        machine = self.machine
+        try:
+            if nbytes:
+                tls.receive(self._listener.cipher_room()[:nbytes])
+            while not self._paused and machine.state == OPEN and (size := tls.read_into(self.buffer.room())):
+                if machine.principal is None:
+                    self._meet(tls)
+                self._handle(self.buffer.received(size))
+        except SslAuthenticationException as error:
+            log.warning("connection refused peer=%s listener=%s: %s", machine.peer, self._listener.name, error)
+            self.sender.send_records()  # with the alert that says why
+            self.transport.close()
+            return
+        self.sender.send_records()
+        if tls.closed and not self.transport.is_closing():
+            self.transport.close()
+
+    def _meet(self, tls: TlsSession) -> None:
+        """Learn who the client is from its certificate, where SASL does not ask for more."""
+        security = self._security
+        if security is not None and not security.mechanisms:
+            self.machine.identify(security.principal_of(tls.peer_certificate))
 
     def _handle(self, pending: memoryview) -> None:
         machine = self.machine
@@ -156,6 +201,8 @@ class Connection(asyncio.BufferedProtocol):
         pending = self.buffer.pending()
         if pending:
             self._handle(pending)
+        if self._tls is not None and not self._paused and not self.transport.is_closing():
+            self._decrypt(self._tls, 0)
         if not self._paused and not self.transport.is_closing():
             self.transport.resume_reading()
 
@@ -204,6 +251,13 @@ class Connection(asyncio.BufferedProtocol):
     def sweep(self, now_s: float, max_idle_ms: int) -> None:
         """Close the connection where nothing moved for too long; a request that is parked is not idleness."""
         self.buffer.shrink()
+        self._admitted = self._admitted or self.machine.principal is not None
+        security = self._security
+        if security is not None and not self._admitted and (now_s - self._born_s) * 1000 > security.timeout_ms:
+            peer, limit_ms = self.machine.peer, security.timeout_ms
+            log.info("connection closed peer=%s: it did not authenticate within %d ms", peer, limit_ms)
+            self.transport.abort()
+            return
         if self.sender.progress != self.seen_progress or (self.machine.unanswered and not self.machine.output):
             self.seen_progress = self.sender.progress
             self.active_s = now_s
@@ -238,6 +292,7 @@ class TcpListener:
         as_version = self.settings.as_version
         self.release = release(as_version) if as_version and not door.commands(name) else NEWEST
         """Brokers among themselves speak everything."""
+        door.security(name)  # what is wrong with its settings is told now
         self.loop = asyncio.get_running_loop()
         self.codecs: dict[tuple[int, int], ApiCodec] = {}
         self.ids = count(1)
@@ -251,6 +306,8 @@ class TcpListener:
         self._last: Connection | None = None
         self._polling = busy_poll(self.loop, self.settings.busy_poll_us)
         self._unsent: list[Connection] = []
+        self._cipher: memoryview | None = None
+        self._authenticators: Executor | None = None
 
     async def open(self, port: int) -> None:
         """Bind and accept. Raises `OSError` where the address is not free or not ours."""
@@ -293,6 +350,32 @@ class TcpListener:
         elif len(self.connections) > settings.max_connections:
             self._turn_away(connection, f"max.connections={settings.max_connections}")
 
+    def cipher_room(self) -> memoryview:
+        """Where a connection receives ciphertext, which it decrypts in the same turn."""
+        if self._cipher is None:
+            self._cipher = new_buffer(SHARED_BYTES)
+        return self._cipher
+
+    def pause(self, wait_ms: float, work: Callable[[], None]) -> asyncio.TimerHandle:
+        return self.loop.call_later(wait_ms / 1000, work)
+
+    def offload(self, work: Callable[[], bytes], done: Callable[[bytes, BaseException | None], None]) -> None:
+        """Run what blocks on a thread, of which there are few: others wait their turn."""
+        future = self.loop.run_in_executor(self._executor(), work)
+
+        def finish(ended: asyncio.Future[bytes]) -> None:
+            error = ended.exception()
+            done(b"" if error is not None else ended.result(), error)
+
+        future.add_done_callback(finish)
+
+    def _executor(self) -> Executor:
+        if self._authenticators is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._authenticators = ThreadPoolExecutor(AUTHENTICATORS, "logkernel-authenticate")
+        return self._authenticators
+
     def forget(self, connection: Connection) -> None:
         """It is lost."""
         self.connections.discard(connection)
@@ -323,6 +406,8 @@ class TcpListener:
         """See `contracts.Listener`; takes a second at most."""
         if self._sweeper is not None:
             self._sweeper.cancel()
+        if self._authenticators is not None:
+            self._authenticators.shutdown(wait=False, cancel_futures=True)
         for server in self._servers:
             server.close()
         for connection in self.connections:

@@ -45,11 +45,16 @@ def test_who_may_do_what(shell: Shell) -> None:
 
 
 def test_a_broker_that_enforces_nothing_is_said_to(shell: Shell) -> None:
-    for line in ("acls add User:ann read topic orders", "acls list", "acls remove --all",
-                 "users list", "users set ann --password-stdin", "users delete ann"):  # fmt: skip
+    for line in ("acls add User:ann read topic orders", "acls list", "acls remove --all"):
         shell(f"cluster {line} --json", stdin=b"secret\n")
         assert "logkernel: warning: this broker keeps" in shell.error, line
         assert "does not enforce them" in shell.error
+
+
+def test_users_of_a_broker_that_asks_no_client_to_log_in_are_said_to_be_of_no_use(shell: Shell) -> None:
+    for line in ("users list", "users set ann --password-stdin", "users delete ann"):
+        shell(f"cluster {line} --json", stdin=b"secret\n")
+        assert "logkernel: warning: no listener of this broker asks clients to log in" in shell.error, line
 
 
 def test_quotas_are_set_listed_and_unset(shell: Shell) -> None:

@@ -33,6 +33,9 @@ class Door:
     def commands(self, listener: str) -> frozenset[str]:
         return frozenset()
 
+    def security(self, listener: str) -> None:
+        return None
+
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return {}
 

@@ -224,9 +224,9 @@ def test_the_interval_between_assignments_changes_at_run_time_within_its_bounds(
 
 def test_a_running_broker_takes_what_a_running_kafka_takes_and_says_that_it_has_no_effect() -> None:
     config = BrokerConfig.load(overrides={"num.network.threads": "4"}).with_dynamic(
-        {"num.io.threads": "9", "ssl.key.password": "hush"}, {"listener.name.x.ssl.client.auth": "none"}
+        {"num.io.threads": "9", "ssl.key.password": "hush"}, {"listener.name.x.ssl.provider": "none"}
     )
-    assert len(config.warnings) == 4
+    assert len(config.warnings) == 3
     assert all("is a Kafka setting that has no effect here" in warning for warning in config.warnings)
     names = ("num.network.threads", "num.io.threads", "ssl.key.password", "process.roles")
     found = {row.name: row for row in describe_broker(config, names)}
@@ -236,7 +236,7 @@ def test_a_running_broker_takes_what_a_running_kafka_takes_and_says_that_it_has_
         "num.io.threads": ("9", 2, False, False),
         "ssl.key.password": (None, 2, True, False),
     }
-    assert [row.name for row in describe_defaults(config)] == ["listener.name.x.ssl.client.auth"]
+    assert [row.name for row in describe_defaults(config)] == ["listener.name.x.ssl.provider"]
 
 
 @pytest.mark.parametrize(

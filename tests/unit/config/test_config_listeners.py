@@ -94,8 +94,7 @@ def test_a_krafts_listener_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"listeners": "SSL://:1"}, "listeners=SSL://:1: .*would speak SSL"),
-        ({"listeners": "X://:1", "listener.security.protocol.map": "X:SASL_SSL"}, "would speak SASL_SSL"),
+        ({"listeners": "X://:1", "listener.security.protocol.map": "X:TLS"}, "'TLS' must be one of PLAINTEXT, SSL, "),
         ({"listeners": "X://:1", "listener.security.protocol.map": "X"}, "must be NAME:PROTOCOL"),
         ({"listeners": "C://:1", "controller.listener.names": "C"}, "no listener is left"),
         ({"advertised.listeners": "0.0.0.0:9092"}, "can't connect to 0.0.0.0"),
@@ -106,6 +105,50 @@ def test_a_krafts_listener_is_left_out() -> None:
 def test_what_is_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         BrokerConfig.load(None, settings)
+
+
+def test_a_listener_speaks_what_the_map_says_then_what_its_name_says() -> None:
+    config = BrokerConfig.load(
+        None, {"listeners": "IN://:1,SSL://:2,OUT://:3", "listener.security.protocol.map": "in:sasl_ssl"}
+    )
+    spoken = {listener.name: config.security_protocol(listener.name) for listener in config.listeners}
+    assert spoken == {"IN": "SASL_SSL", "SSL": "SSL", "OUT": "PLAINTEXT"}
+
+
+def test_a_listeners_own_settings_stand_above_those_of_all() -> None:
+    config = BrokerConfig.load(
+        None,
+        {
+            "ssl.client.auth": "requested",
+            "listener.name.out.ssl.client.auth": "required",
+            "listener.name.out.plain.sasl.jaas.config": "secret",
+            "listener.name.in.ssl.protocol": "TLSv1.2",
+        },
+    )
+    assert config.warnings == ()
+    own, others = config.security_settings("OUT"), config.security_settings("IN")
+    assert (own["ssl.client.auth"], own["ssl.protocol"], own["plain.sasl.jaas.config"]) == (
+        "required", "TLSv1.3", "secret",
+    )  # fmt: skip
+    assert (others["ssl.client.auth"], others["ssl.protocol"]) == ("requested", "TLSv1.2")
+    assert "plain.sasl.jaas.config" not in others
+
+
+def test_a_listeners_own_setting_keeps_its_bounds_and_hides_a_secret() -> None:
+    with pytest.raises(ConfigError, match=r"listener\.name\.out\.ssl\.client\.auth=maybe"):
+        BrokerConfig.load(None, {"listener.name.out.ssl.client.auth": "maybe"})
+
+
+@pytest.mark.parametrize("listener", ["IN", "CONTROL"])
+def test_brokers_reach_one_another_in_plain_text_only(listener: str) -> None:
+    settings = {
+        "listeners": "IN://a:1,CONTROL://b:2",
+        "inter.broker.listener.name": "IN",
+        "control.plane.listener.name": "CONTROL",
+        "listener.security.protocol.map": f"{listener}:SSL",
+    }
+    with pytest.raises(ConfigError, match=f"{listener} speaks SSL, and brokers reach one another in plain text only"):
+        _ = BrokerConfig.load(None, settings).inter_broker_listeners
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "", "::"])

@@ -42,6 +42,9 @@ class FakeDoor:
     def commands(self, listener: str) -> frozenset[str]:
         return frozenset()
 
+    def security(self, listener: str) -> None:
+        return None
+
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self.levels
 

@@ -13,18 +13,18 @@ from logkernel.plugins.transport.tcp import connection as module
 from logkernel.plugins.transport.tcp.connection import (
     CLOSED,
     DRAINING,
+    LAST_ANSWERED,
     LOST,
     OPEN,
     REFUSED,
     TRANSITIONS,
-    UNACKNOWLEDGED_FAILED,
     UNANSWERABLE,
     ServerConnection,
 )
 from logkernel.requests.data import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 STATES = (OPEN, DRAINING, CLOSED)
-EVENTS = (REFUSED, UNANSWERABLE, UNACKNOWLEDGED_FAILED, LOST)
+EVENTS = (REFUSED, UNANSWERABLE, LAST_ANSWERED, LOST)
 PRODUCE_ACKS_0 = struct.pack(">hhii", -1, 0, 1000, 1) + b"\0\1t" + struct.pack(">iii", 1, 0, 4) + b"data"
 
 

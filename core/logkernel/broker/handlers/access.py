@@ -39,7 +39,7 @@ log = logging.getLogger("logkernel.access")
 
 
 ACLS: Final = "ACLs are kept, NOT enforced: authorizer.class.name is empty, so everybody may do everything"
-USERS: Final = "SCRAM users are kept, NOT enforced: no listener of this release asks who a client is"
+USERS: Final = "SCRAM users are kept, NOT enforced: no listener of this broker asks who a client is"
 
 
 def _keep(ctx: HandlerContext, result: ControllerResult, note: str, context: RequestContext) -> Any:
@@ -59,6 +59,12 @@ def _noted(rows: Iterable[Any], note: str) -> None:
 
 def _acls_note(ctx: HandlerContext) -> str:
     return ACLS if ctx.authorization is None else ""
+
+
+def _users_note(ctx: HandlerContext) -> str:
+    config = ctx.runtime.config
+    asks = any(config.security_protocol(listener.name).startswith("SASL_") for listener in config.listeners)
+    return "" if asks else USERS
 
 
 def describe_acls(ctx: HandlerContext, request: DescribeAclsRequest, context: RequestContext, answer: Answer) -> None:
@@ -83,15 +89,16 @@ def describe_user_scram_credentials(
     ctx: HandlerContext, request: DescribeUserScramCredentialsRequest, context: RequestContext, answer: Answer
 ) -> None:
     response = credentials.describe(request, ctx.metadata.image)
-    _noted([response, *response.results], USERS)
+    _noted([response, *response.results], _users_note(ctx))
     answer(response)
 
 
 def alter_user_scram_credentials(
     ctx: HandlerContext, request: AlterUserScramCredentialsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    response = _keep(ctx, credentials.alter(request, ctx.metadata.image), USERS, context)
-    _noted(response.results, USERS)
+    note = _users_note(ctx)
+    response = _keep(ctx, credentials.alter(request, ctx.metadata.image), note, context)
+    _noted(response.results, note)
     answer(response)
 
 

@@ -159,7 +159,7 @@ class WatchedConnection(ServerConnection):
     def _fail(self, pending: PendingResponse, request: Any, fault: Fault, fetched: list[TopicPartition]) -> None:
         assert fault.error is not None
         if isinstance(request, FetchRequest):
-            self._answer(pending, self._failed_fetch(request, fault.conditions, fault.error, fetched))
+            self.answer(pending, self._failed_fetch(request, fault.conditions, fault.error, fetched))
             return
         if isinstance(request, ProduceRequest):
             failed, rest = self._parted(request, fault.conditions, fault.error)
@@ -168,9 +168,9 @@ class WatchedConnection(ServerConnection):
                 request.topic_data = rest
                 super().submit(pending, request)
             else:
-                self._answer(pending, ProduceResponse(failed))
+                self.answer(pending, ProduceResponse(failed))
             return
-        self._answer(pending, self._watch.refusal(request, fault.error))
+        self.answer(pending, self._watch.refusal(request, fault.error))
 
     def _parted(
         self, request: ProduceRequest, conditions: Conditions, error: KafkaError

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from logkernel.attrs_lite import evolve
 from logkernel.cluster.gate import Gate
-from logkernel.contracts import Answer, BrokerDoor, RequestContext
+from logkernel.contracts import Answer, BrokerDoor, ListenerSecurity, RequestContext
 from logkernel.testing.simulation.world.connection import GHOSTS_MS, Way, as_answered, as_sent
 from logkernel.testing.simulation.world.stage import Stage
 
@@ -117,6 +117,9 @@ class _Channel:
 
     def serves(self) -> frozenset[str]:
         return self._gate.serves()
+
+    def security(self, listener: str) -> ListenerSecurity | None:
+        return self._gate.security(listener)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self._gate.features()

@@ -1,0 +1,84 @@
+"""How the broker's listeners learn who a client is: their settings, and the users that the cluster keeps."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from typing import TYPE_CHECKING, Final
+
+from logkernel.broker.metadata_manager import MetadataManager
+from logkernel.broker.runtime import Runtime
+from logkernel.contracts import ListenerSecurity
+from logkernel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from logkernel.config.broker import BrokerConfig
+    from logkernel.security.sasl.scram import ScramCredential
+
+log = logging.getLogger("logkernel.security")
+
+SCRAM: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+"""Mechanism → its number in the cluster's metadata."""
+
+
+class _Protected:
+    """A listener's security, and what it was made of."""
+
+    __slots__ = ("config", "security", "settings")
+
+    def __init__(self, config: BrokerConfig, settings: dict[str, str], security: ListenerSecurity) -> None:
+        self.config = config
+        self.settings = settings
+        self.security = security
+
+
+class Authentication:
+    """Gives each listener its security."""
+
+    def __init__(self, runtime: Runtime, metadata: MetadataManager) -> None:
+        self._runtime = runtime
+        self._metadata = metadata
+        self._protected: dict[str, _Protected] = {}
+
+    def of(self, listener: str) -> ListenerSecurity | None:
+        """What protects a listener, by the settings in force now; None: it speaks plain text and asks nothing.
+
+        Raises `ConfigError`, which names the setting, at the first call. A change of a running broker that cannot be
+        is logged, and what was before stays.
+        """
+        config = self._runtime.config
+        known = self._protected.get(listener)
+        if known is not None and known.config is config:
+            return known.security
+        protocol = config.security_protocol(listener)
+        if protocol == "PLAINTEXT":
+            return None
+        settings = config.security_settings(listener)
+        if known is not None:
+            known.config = config
+            if known.settings == settings:
+                return known.security
+        try:
+            security = self._make(listener, protocol, settings)
+        except ConfigError as error:
+            if known is None:
+                raise
+            log.error("security not changed: %s", error)
+            return known.security
+        self._protected[listener] = _Protected(config, settings, security)
+        return security
+
+    def _make(self, listener: str, protocol: str, settings: dict[str, str]) -> ListenerSecurity:
+        from logkernel.security.listener import ListenerProtection
+
+        wall_ms = self._runtime.clock.wall_ms
+        return ListenerProtection(listener, protocol, settings, credential_of=self._credential, wall_ms=wall_ms)
+
+    def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
+        from logkernel.security.sasl.scram import ScramCredential
+
+        kept = self._metadata.image.scram.get((user, SCRAM[mechanism]))
+        if kept is None:
+            return None
+        salt, stored, server = (base64.b64decode(key) for key in (kept.salt, kept.stored_key, kept.server_key))
+        return ScramCredential(salt, stored, server, kept.iterations)

@@ -1,0 +1,69 @@
+"""What `logkernel serve --secure` adds to a broker: a certificate of its own authority, a listener that asks who a
+client is, the rules of Kafka's authorizer, and a first user."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from typing import TYPE_CHECKING, Final
+
+from logkernel.config.listeners import address, parse_listeners
+from logkernel.config.sources import RawSetting
+from logkernel.contracts import RequestContext
+from logkernel.errors import ConfigError, error_for
+from logkernel.requests.access import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
+from logkernel.security.development import Development, obtain
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+
+FOLDER: Final = "security"
+"""Beside the logs, in the data directory."""
+SCRAM_SHA_512: Final = 2
+ITERATIONS: Final = 8192
+SALT_BYTES: Final = 32
+
+
+def prepare(arguments: argparse.Namespace, folder: str, listen: str) -> tuple[Development, list[RawSetting]]:
+    """Keys and a first user in `folder`, and the settings of a broker that has them. Raises `ConfigError`."""
+    for option, given in (
+        ("--brokers", arguments.brokers), ("--coordination", arguments.coordination), ("--config", arguments.config),
+    ):  # fmt: skip
+        if given is not None:
+            raise ConfigError(
+                f"--secure is for one broker that stands alone; leave out {option}, or set listeners, ssl.keystore.*"
+                " and authorizer.class.name yourself (docs/security.md)"
+            )
+    try:
+        listeners = parse_listeners(listen)
+    except ValueError as error:
+        raise ConfigError(f"--listen {listen}: {error}") from None
+    if len(listeners) != 1:
+        raise ConfigError(f"--listen {listen}: with --secure give one HOST:PORT")
+    _, host, port = listeners[0]
+    made = obtain(os.path.join(folder, FOLDER), [host])
+    settings = made.broker_settings(address(host, port))
+    return made, [RawSetting(name, value, "--secure") for name, value in settings.items()]
+
+
+def add_first_user(broker: Broker, made: Development) -> None:
+    """Give the first user its password, where the broker does not know the user."""
+    if (made.user, SCRAM_SHA_512) in broker.metadata.image.scram:
+        return
+    salt = os.urandom(SALT_BYTES)
+    salted = hashlib.pbkdf2_hmac("sha512", made.password.encode(), salt, ITERATIONS)
+    upsertion = ScramCredentialUpsertion(made.user, SCRAM_SHA_512, ITERATIONS, salt, salted)
+    answers: list[object] = []
+    broker.submit(AlterUserScramCredentialsRequest([], [upsertion]), RequestContext(internal=True), answers.append)
+    for result in getattr(answers[0], "results", []):
+        if result.error_code:
+            raise error_for(result.error_code, result.error_message)
+
+
+def told(made: Development) -> str:
+    """What a user has to do next."""
+    return (
+        f"logkernel secure: clients set what is in {made.client.resolve()} (user {made.user}); e.g."
+        f" logkernel topic list --command-config {made.client}"
+    )

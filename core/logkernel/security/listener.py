@@ -1,0 +1,172 @@
+"""What protects a listener of a broker, by its settings: `contracts.ListenerSecurity`.
+
+PLAINTEXT        nothing: it has none of this
+SSL              TLS; a client is who its certificate says, or ANONYMOUS
+SASL_PLAINTEXT   a client is who a mechanism found it to be
+SASL_SSL         both; the certificate does not count
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import attrs
+
+from logkernel.contracts import ServerMechanism
+from logkernel.errors import ConfigError, SaslAuthenticationFailed
+from logkernel.security import jaas
+from logkernel.vocabulary import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from logkernel.security.principals import PrincipalMapping
+    from logkernel.security.sasl.scram import ScramCredential
+    from logkernel.security.tls import TlsSession, TlsSettings
+    from logkernel.security.tls_contexts import ReloadingContext
+
+log = logging.getLogger("logkernel.security")
+
+CredentialOf = Callable[[str, str], "ScramCredential | None"]
+"""(mechanism, user) → the keys of a SCRAM user."""
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+class ListenerProtection:
+    """See the module."""
+
+    def __init__(
+        self,
+        name: str,
+        protocol: str,
+        settings: Mapping[str, str],
+        *,
+        credential_of: CredentialOf,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """`settings` are `BrokerConfig.security_settings` of the listener. Raises `ConfigError`."""
+        self.name = name
+        self.max_receive_bytes = int(settings["sasl.server.max.receive.size"])
+        self.failure_delay_ms = int(settings["connection.failed.authentication.delay.ms"])
+        self.timeout_ms = int(settings["logkernel.authentication.timeout.ms"])
+        self._max_reauth_ms = int(settings["connections.max.reauth.ms"])
+        self._settings = settings
+        self._credential_of = credential_of
+        self._wall_ms = wall_ms
+        self._context: ReloadingContext | None = None
+        self._mapping: PrincipalMapping | None = None
+        """From certificates to principals; None: clients show none."""
+        self._makers: dict[str, Callable[[], Any]] = {}
+        if protocol in ("SSL", "SASL_SSL"):
+            self._context = self._make_context()
+            if settings["ssl.client.auth"] != "none":
+                self._mapping = self._make_mapping()
+        if protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
+            self._makers = {mechanism: self._maker(mechanism) for mechanism in self._enabled()}
+        self.mechanisms = tuple(self._makers)
+
+    # ------------------------------------------------------------ contracts.ListenerSecurity
+
+    def tls(self) -> TlsSession | None:
+        if self._context is None:
+            return None
+        from logkernel.security.tls import TlsSession
+
+        return TlsSession(self._context.current(), server_side=True)
+
+    def mechanism(self, name: str) -> ServerMechanism:
+        return cast(ServerMechanism, self._makers[name]())
+
+    def principal_of(self, certificate: bytes | None) -> Principal:
+        return ANONYMOUS if self._mapping is None else self._mapping.principal(certificate)
+
+    def lifetime_ms(self, expires_ms: int | None) -> int:
+        left = [self._max_reauth_ms] if self._max_reauth_ms else []
+        if expires_ms is not None:
+            left.append(max(1, expires_ms - self._wall_ms()))
+        return min(left, default=0)
+
+    def rejected(self, peer: str, mechanism: str, error: BaseException) -> None:
+        level, details = (logging.INFO, None) if isinstance(error, SaslAuthenticationFailed) else (logging.ERROR, error)
+        event = "authentication failed: peer=%s listener=%s mechanism=%s: %s"
+        log.log(level, event, peer, self.name, mechanism, error, exc_info=details)
+
+    # ------------------------------------------------------------ TLS
+
+    def _make_context(self) -> ReloadingContext:
+        from logkernel.security.tls_contexts import ReloadingContext
+
+        if not self._settings.get("ssl.keystore.location") and not self._settings.get("ssl.keystore.key"):
+            raise self._wrong(
+                "ssl.keystore.location",
+                "the listener speaks TLS and has no key",
+                "name a file with key and certificate",
+            )
+        return ReloadingContext(tls_settings(self._settings))
+
+    def _make_mapping(self) -> PrincipalMapping:
+        from logkernel.security.principals import PrincipalMapping
+
+        return PrincipalMapping(self._settings["ssl.principal.mapping.rules"])
+
+    # ------------------------------------------------------------ SASL
+
+    def _enabled(self) -> list[str]:
+        text = self._settings["sasl.enabled.mechanisms"]
+        names = [name.strip().upper() for name in text.split(",") if name.strip()]
+        known = ", ".join(MECHANISMS)
+        if not names:
+            raise self._wrong("sasl.enabled.mechanisms", "the listener asks for SASL by no mechanism", f"name {known}")
+        for name in names:
+            if name not in MECHANISMS:
+                raise self._wrong("sasl.enabled.mechanisms", f"{name} is not served here", f"name some of {known}")
+        return names
+
+    def _maker(self, mechanism: str) -> Callable[[], Any]:
+        if mechanism == "PLAIN":
+            return self._plain()
+        from logkernel.security.sasl.scram import ScramServer
+
+        return lambda: ScramServer(mechanism, lambda user: self._credential_of(mechanism, user))
+
+    def _plain(self) -> Callable[[], Any]:
+        from logkernel.security.sasl.plain import PlainServer
+
+        name = "plain.sasl.jaas.config"
+        text = self._settings.get(name) or self._settings.get("sasl.jaas.config")
+        if not text:
+            raise self._wrong(
+                name,
+                "PLAIN has no users",
+                'give org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";',
+            )
+        options = jaas.parse(text).options
+        passwords = {
+            option.removeprefix("user_"): secret.reveal().encode()
+            for option, secret in options.items()
+            if option.startswith("user_")
+        }
+
+        def check(user: str, password: str) -> bool:
+            known = passwords.get(user)
+            same = hmac.compare_digest(password.encode(), known if known is not None else b"")
+            return same and known is not None
+
+        return lambda: PlainServer(check)
+
+    def _wrong(self, setting: str, problem: str, remedy: str) -> ConfigError:
+        return ConfigError(f"listener {self.name}: {setting}: {problem}; {remedy}")
+
+
+def tls_settings(settings: Mapping[str, str]) -> TlsSettings:
+    """Those of Kafka's settings that TLS has."""
+    from logkernel.security.tls import TlsSettings
+
+    given: dict[str, Any] = {}
+    for name in (row.name for row in attrs.fields(TlsSettings)):
+        text = settings.get(name.replace("_", "."))
+        if text is not None:
+            lists = name in ("ssl_enabled_protocols", "ssl_cipher_suites")
+            given[name] = tuple(filter(None, map(str.strip, text.split(",")))) if lists else text
+    return TlsSettings(**given)

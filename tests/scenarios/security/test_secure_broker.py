@@ -1,0 +1,271 @@
+"""A broker that asks for TLS and a password, and our clients: let in, refused, and what a stranger sees."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import socket
+import ssl
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from attrs import frozen
+
+import logkernel
+from logkernel import aio
+from logkernel.cli import main
+from logkernel.client.admin.access import ScramUpsertion
+from logkernel.errors import (
+    NetworkException,
+    RequestTimedOut,
+    SaslAuthenticationFailed,
+    SslAuthenticationException,
+    UnsupportedSaslMechanism,
+)
+from logkernel.security.development import obtain
+
+StartBroker = Callable[..., Any]
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+WAIT_S = 10
+
+
+@frozen
+class Secure:
+    """A broker of `--secure`, and what its first user sets."""
+
+    broker: Any
+    settings: dict[str, str]
+    folder: Path
+
+    @property
+    def address(self) -> str:
+        return str(self.broker.bootstrap)
+
+    def connect(self, **others: str) -> Any:
+        return logkernel.connect(self.address, **{**self.settings, **others})
+
+
+@pytest.fixture
+def secure(start_broker: StartBroker) -> Secure:
+    return opened(start_broker("--secure", "--set", "connection.failed.authentication.delay.ms=1"))
+
+
+def opened(broker: Any) -> Secure:
+    folder = broker.data / "security"
+    lines = (folder / "client.properties").read_text().splitlines()
+    return Secure(broker, dict(line.split("=", 1) for line in lines), folder)
+
+
+@pytest.fixture
+def plain(start_broker: StartBroker) -> Secure:
+    """A broker of SASL_PLAINTEXT with users of PLAIN, and SCRAM."""
+    broker = start_broker(
+        "--set", "listener.security.protocol.map=OUT:SASL_PLAINTEXT",
+        "--set", "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "--set", "connection.failed.authentication.delay.ms=1",
+        "--set", f'listener.name.out.plain.sasl.jaas.config={PLAIN_LOGIN} user_ann="wonder" user_bob="build";',
+        listen="OUT://127.0.0.1:0",
+    )  # fmt: skip
+    return Secure(broker, login("PLAIN", "ann", "wonder"), broker.data)
+
+
+def login(mechanism: str, user: str, password: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password,
+    }
+
+
+def write_and_read(log: Any, topic: str) -> list[bytes]:
+    with log.producer() as producer:
+        producer.send(topic, b"one").result(WAIT_S)
+        producer.send(topic, b"two").result(WAIT_S)
+    with log.consumer(group_id="g", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([topic])
+        found: list[bytes] = []
+        while len(found) < 2:
+            records = consumer.poll(WAIT_S)
+            assert records, "nothing came"
+            found += [record.value for record in records]
+    return found
+
+
+def test_the_first_user_writes_and_reads(secure: Secure) -> None:
+    with secure.connect() as log:
+        assert write_and_read(log, "orders") == [b"one", b"two"]
+
+
+def test_large_records_pass_through_tls(secure: Secure) -> None:
+    values = [os.urandom(300_000) for _ in range(8)]
+    with secure.connect() as log:
+        with log.producer(max_request_size=4 << 20) as producer:
+            for value in values:
+                producer.send("large", value).result(WAIT_S)
+        with log.consumer(auto_offset_reset="earliest", group_id="g") as consumer:
+            consumer.subscribe(["large"])
+            found: list[bytes] = []
+            while len(found) < len(values):
+                found += [record.value for record in consumer.poll(WAIT_S)]
+    assert found == values
+
+
+def test_the_first_user_writes_on_a_loop(secure: Secure) -> None:
+    async def go() -> int:
+        async with aio.connect(secure.address, **secure.settings) as log, log.producer() as producer:
+            metadata = await (await producer.send("orders", b"x" * 200_000))
+            return int(metadata.offset)
+
+    assert asyncio.run(go()) == 0
+
+
+def test_users_and_keys_survive_a_restart(secure: Secure) -> None:
+    before = (secure.folder / "broker.pem").read_bytes()
+    secure.broker.restart()
+    assert (secure.folder / "broker.pem").read_bytes() == before
+    with secure.connect() as log:
+        assert write_and_read(log, "orders") == [b"one", b"two"]
+
+
+def test_keys_and_passwords_can_be_read_by_their_owner_only(secure: Secure) -> None:
+    for name in ("broker.pem", "client.properties"):
+        assert stat.S_IMODE((secure.folder / name).stat().st_mode) == 0o600, name
+
+
+def test_no_secret_is_told(secure: Secure, capfd: pytest.CaptureFixture[str]) -> None:
+    (password,) = re.findall(r'password="([^"]+)"', secure.settings["sasl.jaas.config"])
+    key = (secure.folder / "broker.pem").read_text().splitlines()[1]
+    with secure.connect() as log, log.admin() as admin:
+        told = repr((log, admin, admin.describe_configs(("broker", "1"))))
+    assert main(["cluster", "config", "show", "broker", "1", "-b", secure.address]) != 0
+    told += "".join(capfd.readouterr()) + secure.broker.log()
+    assert password not in told
+    assert key not in told
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"sasl.jaas.config": "", "sasl.username": "admin", "sasl.password": "no"}, SaslAuthenticationFailed, "admin"),
+        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": f'{PLAIN_LOGIN} username="a" password="b";'},
+         UnsupportedSaslMechanism, "SCRAM-SHA-512"),
+        ({"ssl.truststore.location": "", "ssl.truststore.type": "PEM"}, SslAuthenticationException, "trust"),
+    ],
+)  # fmt: skip
+def test_who_is_not_let_in_is_told_at_once(
+    secure: Secure, change: dict[str, str], error: type[Exception], said: str
+) -> None:
+    settings = {name: value for name, value in {**secure.settings, **change}.items() if value}
+    with (
+        pytest.raises(error, match=rf"{secure.address}.*|{said}"),
+        logkernel.connect(secure.address, **settings) as log,
+        log.producer() as producer,
+    ):
+        producer.send("orders", b"x").result(WAIT_S)
+
+
+def test_a_client_in_plain_text_is_refused(secure: Secure) -> None:
+    with (
+        pytest.raises((NetworkException, RequestTimedOut)),
+        logkernel.connect(secure.address) as log,
+        log.admin(default_api_timeout_ms=1000, request_timeout_ms=500) as admin,
+    ):
+        admin.list_topics()
+    assert "the client does not speak TLS; set its security.protocol" in secure.broker.log()
+
+
+def test_a_password_that_is_wrong_is_not_told_from_a_user_that_is_not(plain: Secure) -> None:
+    texts = []
+    for user in ("ann", "nobody"):
+        with (
+            pytest.raises(SaslAuthenticationFailed) as caught,
+            logkernel.connect(plain.address, **login("PLAIN", user, "guess")) as log,
+            log.admin() as admin,
+        ):
+            admin.list_topics()
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+
+
+def test_a_user_that_is_added_can_log_in_until_it_is_deleted(plain: Secure) -> None:
+    with logkernel.connect(plain.address, **plain.settings) as log, log.admin() as admin:
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            settings = login(mechanism, "carl", "pass word")
+            with pytest.raises(SaslAuthenticationFailed), logkernel.connect(plain.address, **settings) as other:
+                other.admin().list_topics()
+            admin.alter_user_scram_credentials(ScramUpsertion("carl", "pass word", mechanism, 4096))
+            with logkernel.connect(plain.address, **settings) as other:
+                assert write_and_read(other, mechanism) == [b"one", b"two"]
+
+
+def test_a_producer_goes_on_while_its_session_is_renewed(start_broker: StartBroker) -> None:
+    broker = start_broker(
+        "--set", "sasl.enabled.mechanisms=PLAIN",
+        "--set", "connections.max.reauth.ms=50",
+        "--set", f'listener.name.sasl_plaintext.plain.sasl.jaas.config={PLAIN_LOGIN} user_ann="wonder";',
+        listen="SASL_PLAINTEXT://127.0.0.1:0",
+    )  # fmt: skip
+    with logkernel.connect(broker.bootstrap, **login("PLAIN", "ann", "wonder")) as log, log.producer() as producer:
+        offsets = [producer.send("orders", b"%d" % number).result(WAIT_S).offset for number in range(300)]
+    assert offsets == list(range(300))
+
+
+def test_a_certificate_that_is_renewed_is_shown_without_a_restart(secure: Secure, tmp_path: Path) -> None:
+    host, port = secure.broker.address
+    before = ssl.get_server_certificate((host, port))
+    other = obtain(tmp_path / "other")
+    shutil.copy(other.broker, secure.folder / "new.pem")
+    os.replace(secure.folder / "new.pem", secure.folder / "broker.pem")
+    deadline_s = time.monotonic() + WAIT_S
+    while (shown := ssl.get_server_certificate((host, port))) == before and time.monotonic() < deadline_s:
+        pass
+    assert shown.strip() in other.broker.read_text()
+
+
+def test_a_client_that_says_nothing_is_disconnected(start_broker: StartBroker) -> None:
+    broker = start_broker(
+        "--secure", "--set", "logkernel.authentication.timeout.ms=50", "--set", "connections.max.idle.ms=400"
+    )
+    silent = [socket.create_connection(broker.address, timeout=WAIT_S) for _ in range(50)]
+    try:
+        assert [one.recv(1) for one in silent] == [b""] * 50
+    finally:
+        for one in silent:
+            one.close()
+    assert "it did not authenticate within 50 ms" in broker.log()
+
+
+def test_a_clients_certificate_says_who_it_is(start_broker: StartBroker, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    broker_key, client_key = tmp_path / "broker.pem", tmp_path / "client.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(broker_key))
+    authority.issue_cert("ann@example.com", common_name="ann").private_key_and_cert_chain_pem.write_to_path(
+        str(client_key)
+    )
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tmp_path / "ca.pem")}
+    settings = {
+        "ssl.keystore.type": "PEM", "ssl.keystore.location": str(broker_key), **trust, "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^.*CN=([a-z]+).*$/$1/,DEFAULT",
+        "authorizer.class.name": "standard", "super.users": "User:ann",
+    }  # fmt: skip
+    given = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    broker = start_broker(*given, listen="SSL://127.0.0.1:0")
+    ours = {"security.protocol": "SSL", **trust}
+    known = {**ours, "ssl.keystore.type": "PEM", "ssl.keystore.location": str(client_key)}
+    with logkernel.connect(broker.bootstrap, **known) as log:
+        assert write_and_read(log, "orders") == [b"one", b"two"]
+    with (
+        pytest.raises((NetworkException, RequestTimedOut, SslAuthenticationException)),
+        logkernel.connect(broker.bootstrap, **ours) as log,
+        log.admin(default_api_timeout_ms=2000, request_timeout_ms=1000) as admin,
+    ):
+        admin.list_topics()
