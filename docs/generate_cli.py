@@ -42,7 +42,7 @@ def _argument(param: click.Argument) -> str:
 
 
 def options(command: click.Command) -> Iterator[str]:
-    shared = {"bootstrap", "data", "timeout_s", "as_json"}
+    shared = {"bootstrap", "data", "timeout_s", "as_json", "command_config", "properties"}
     has_all = shared <= {str(param.name) for param in command.params}
     for param in command.params:
         if not isinstance(param, click.Option) or param.hidden or (has_all and param.name in shared):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from logkernel import __version__
-from logkernel.errors import KafkaError, LogkernelError
+from logkernel.errors import KafkaError, LogkernelError, SslAuthenticationException
 
 Table = Mapping[str, tuple[str, str]]
 
@@ -232,7 +232,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         print("logkernel: aborted", file=sys.stderr)
         return 1
-    except KafkaError as error:
+    except (KafkaError, SslAuthenticationException) as error:
         print(f"logkernel: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     except (LogkernelError, OSError) as error:

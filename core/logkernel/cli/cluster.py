@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from logkernel.cli.connection import ConnectionOptions, check_brokers, connected, iso, pairs
+from logkernel.cli.connection import ConnectionOptions, check_brokers, connected, iso, pairs, sets_otherwise
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.topics import named_partitions
 from logkernel.errors import ConfigError
@@ -111,6 +111,7 @@ def _directory(broker: int, folder: Any) -> dict[str, Any]:
 )
 @click.option("--dry-run", is_flag=True, help="Validate the change without making it.")
 @connected
+@sets_otherwise
 def features(levels: tuple[str, ...], how: str, dry_run: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List features and their levels, or set levels."""
     given = pairs(levels, "NAME=LEVEL")
@@ -181,6 +182,7 @@ def elect(topics: tuple[str, ...], election: str, connection: ConnectionOptions,
 )
 @click.option("--cancel", metavar="TOPIC-PARTITION", multiple=True, help="Cancel the reassignment of a partition.")
 @connected
+@sets_otherwise
 def reassignments(
     given: tuple[str, ...], cancel: tuple[str, ...], connection: ConnectionOptions, as_json: bool
 ) -> None:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from attrs import frozen
+from attrs import field, frozen
 
+from logkernel.cli.client_settings import SET, ClientSettings, load, settings_options
 from logkernel.cli.output import json_option
 from logkernel.cli.parameters import FloatRange
 from logkernel.errors import BrokerIdNotRegistered, ConfigError, DataDirectoryLocked, NetworkException
@@ -32,11 +33,12 @@ ONE_PLACE = "--bootstrap and --data exclude each other; give one of them"
 
 @frozen
 class ConnectionOptions:
-    """The values of `--bootstrap`, `--data` and `--timeout`."""
+    """The values of `--bootstrap`, `--data` and `--timeout`, and the settings of clients."""
 
     bootstrap: str | None
     data: str | None
     timeout_s: float
+    settings: ClientSettings = field(factory=ClientSettings)
 
     @contextlib.contextmanager
     def log(self, **settings: Any) -> Iterator[RemoteLog | EmbeddedLog]:
@@ -51,15 +53,20 @@ class ConnectionOptions:
             with opened:
                 yield opened
             return
-        servers = self.bootstrap or DEFAULT
+        servers = self.bootstrap or self.settings.servers or DEFAULT
         reach(servers)
-        with logkernel.connect(servers, **settings) as remote:
+        with logkernel.connect(servers, **{**self.settings.connection(), **settings}) as remote:
             yield remote
 
     @contextlib.contextmanager
     def admin(self) -> Iterator[Admin]:
-        with self.log() as log, log.admin(default_api_timeout_ms=int(self.timeout_s * 1000)) as admin:
+        with self.log() as log, log.admin(**self.of_admin()) as admin:
             yield admin
+
+    def of_admin(self, timeout_ms: int | None = None) -> dict[str, Any]:
+        """Settings of an admin client of this log, with the time limit of the command, or another."""
+        limit_ms = int(self.timeout_s * 1000) if timeout_ms is None else timeout_ms
+        return {**self.settings.own("admin"), "default_api_timeout_ms": limit_ms}
 
     @contextlib.contextmanager
     def admins(self) -> Iterator[tuple[Admin, Admin]]:
@@ -69,8 +76,8 @@ class ConnectionOptions:
         hasty_ms = min(HASTY_MS, patient_ms)
         with (
             self.log() as log,
-            log.admin(default_api_timeout_ms=patient_ms, request_timeout_ms=hasty_ms) as admin,
-            log.admin(default_api_timeout_ms=hasty_ms, request_timeout_ms=hasty_ms) as hasty,
+            log.admin(**self.of_admin(patient_ms), request_timeout_ms=hasty_ms) as admin,
+            log.admin(**self.of_admin(hasty_ms), request_timeout_ms=hasty_ms) as hasty,
         ):
             yield admin, hasty
 
@@ -117,7 +124,8 @@ def by_argument(name: str) -> bool:
 
 
 def connected(command: F) -> F:
-    """`--bootstrap`, `--data`, `--timeout` and `--json`; the command gets them as `connection` and `as_json`."""
+    """`--bootstrap`, `--data`, `--timeout`, `--command-config`, `--set` and `--json`; the command gets them as
+    `connection` and `as_json`."""
 
     @bootstrap_option(f"Bootstrap brokers, separated by commas.  [default: {DEFAULT}]")
     @click.option(
@@ -135,17 +143,26 @@ def connected(command: F) -> F:
         help="Time limit of one operation, in seconds.",
     )
     @json_option
-    def run(*args: Any, bootstrap: str | None, data: str | None, timeout_s: float, **options: Any) -> Any:
+    def run(
+        *args: Any,
+        bootstrap: str | None,
+        data: str | None,
+        timeout_s: float,
+        command_config: str | None,
+        properties: tuple[str, ...],
+        **options: Any,
+    ) -> Any:
         if data is not None:
             if by_argument("bootstrap"):
                 raise click.UsageError(ONE_PLACE)
             bootstrap = None
             if not os.path.isdir(data) and not getattr(command, "makes_data", False):
                 raise click.UsageError(f"--data: there is no directory {data!r}; check the path")
-        return command(*args, connection=ConnectionOptions(bootstrap, data, timeout_s), **options)
+        settings = load(command_config, properties)
+        return command(*args, connection=ConnectionOptions(bootstrap, data, timeout_s, settings), **options)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    return run  # type: ignore[return-value]
+    return settings_options(run, getattr(command, "set_flags", SET))  # type: ignore[return-value]
 
 
 def coordinated(text: str) -> Callable[[F], F]:
@@ -161,6 +178,12 @@ def coordinated(text: str) -> Callable[[F], F]:
         return click.option("--coordination", metavar="URL", help=text)(command)
 
     return add
+
+
+def sets_otherwise(command: F) -> F:
+    """Mark a command whose `--set` is its own: settings of the client are given by `-X`."""
+    command.set_flags = ("-X", "--command-property")  # type: ignore[attr-defined]
+    return command
 
 
 def makes_data(command: F) -> F:

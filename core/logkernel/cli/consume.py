@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from logkernel.cli import formats
-from logkernel.cli.connection import ConnectionOptions, connected, pairs, time_ms
+from logkernel.cli.connection import ConnectionOptions, connected, time_ms
 from logkernel.cli.output import put_json
 from logkernel.cli.parameters import IntRange
 from logkernel.errors import ConfigError, KafkaError, NetworkException, no_partition
@@ -55,9 +55,6 @@ STORED: Final = "stored"
     show_default=True,
     help="read_uncommitted: print records of open and aborted transactions, too.",
 )
-@click.option(
-    "-X", "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set any consumer setting; repeatable."
-)
 @connected
 def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool, **how: Any) -> int:
     """Print the records of TOPICS, and wait for more until --count, --exit or Ctrl-C.
@@ -66,10 +63,10 @@ def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: boo
     """
     put = _put_json if as_json else _put(formats.renderer(how["form"]))
     given: dict[str, Any] = {
-        "isolation.level": how["isolation"],
-        "allow.auto.create.topics": False,
-        "default.api.timeout.ms": int(connection.timeout_s * 1000),
-        **pairs(how["settings"]),
+        "isolation_level": how["isolation"],
+        "allow_auto_create_topics": False,
+        "default_api_timeout_ms": int(connection.timeout_s * 1000),
+        **connection.settings.own("consumer"),
     }
     group, where = how["group"], how["offset"]
     if group is not None and how["indexes"]:
@@ -77,9 +74,8 @@ def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: boo
             "--partition and --group exclude each other, as the group assigns partitions; give one of them"
         )
     if group is not None:
-        given.setdefault("auto.offset.reset", _reset(where))
-    settings = {name.replace(".", "_"): value for name, value in given.items()}
-    with connection.log() as log, log.consumer(group=group, **settings) as consumer:
+        given.setdefault("auto_offset_reset", _reset(where))
+    with connection.log() as log, log.consumer(group=group, **given) as consumer:
         patience = _Patience(consumer, connection.timeout_s)
         with log.admin(default_api_timeout_ms=int(connection.timeout_s * 1000)) as admin:
             admin.describe_topics(topics)  # a consumer would wait for a topic that is not there

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from logkernel.cli.client_settings import SERVERS, config_option, merged
 from logkernel.cli.connection import ONE_PLACE, bootstrap_option, reach
 from logkernel.cli.output import F, json_option, put_json, put_table
 from logkernel.cli.parameters import IntRange
@@ -41,6 +42,7 @@ def _where(command: F) -> F:
             "Bootstrap brokers of a logkernel or Apache Kafka cluster.  [default: a log in this process]", None
         ),
         click.option("--data", metavar="DIR", help="Data directory of the log in this process.  [default: in memory]"),
+        config_option("--command-config", "--producer.config", "--consumer.config"),
         click.option("--topic", default="perf", show_default=True, help="The topic; created if it is missing."),
         click.option("--partitions", type=IntRange(1), help="Partitions of a created topic.  [default: 1]"),
     )
@@ -64,17 +66,23 @@ _interval = click.option(
 )
 
 
-def _place(bootstrap: str | None, data: str | None, settings: dict[str, str]) -> Any:
-    """The log to measure; `bootstrap.servers` may be given among the settings, as for Kafka's tools."""
+def _place(
+    bootstrap: str | None, data: str | None, command_config: str | None, settings: dict[str, str], kind: str
+) -> Any:
+    """The log to measure. `bootstrap.servers` may be given among the settings, as for Kafka's tools; those of a client
+    of this `kind` are left there."""
     from logkernel.perf.target import open_log
 
-    named = settings.pop("bootstrap.servers", None)
-    servers = bootstrap or named
+    given = merged(command_config, settings)
+    settings.clear()
+    settings.update(given.own(kind))
+    servers = bootstrap or (given.servers if data is None or SERVERS not in given.from_file else None)
     if servers is not None and data is not None:
         raise click.UsageError(ONE_PLACE)
-    if servers is not None:
-        reach(servers)
-    return open_log(servers, data)
+    if servers is None:
+        return open_log(None, data)
+    reach(servers)
+    return open_log(servers, data, given.connection())
 
 
 class _Board:
@@ -129,6 +137,7 @@ class _Board:
 def produce(
     bootstrap: str | None,
     data: str | None,
+    command_config: str | None,
     topic: str,
     partitions: int | None,
     num_records: int,
@@ -148,7 +157,7 @@ def produce(
     from logkernel.perf.target import make_topic
 
     settings.update(more)
-    with _place(bootstrap, data, settings) as log:
+    with _place(bootstrap, data, command_config, settings, "producer") as log:
         make_topic(log, topic, partitions)
         with _Board(as_json) as board:
             interval_s = TERMINAL_S if board.is_terminal else reporting_interval / 1000
@@ -189,6 +198,7 @@ def produce(
 def consume(
     bootstrap: str | None,
     data: str | None,
+    command_config: str | None,
     topic: str,
     partitions: int | None,
     num_records: int,
@@ -214,7 +224,7 @@ def consume(
     from logkernel.perf.target import make_topic
 
     settings.update(more)
-    with _place(bootstrap, data, settings) as log:
+    with _place(bootstrap, data, command_config, settings, "consumer") as log:
         made = make_topic(log, topic, partitions)
         if made and bootstrap is None and data is None:
             fill(log, ProduceJob(topic, num_records, record_size), lambda window: None)
@@ -244,6 +254,7 @@ def consume(
 def latency(
     bootstrap: str | None,
     data: str | None,
+    command_config: str | None,
     topic: str,
     partitions: int | None,
     num_records: int,
@@ -261,7 +272,7 @@ def latency(
     from logkernel.perf.target import make_topic
 
     settings.update(more)
-    with _place(bootstrap, data, settings) as log:
+    with _place(bootstrap, data, command_config, settings, "producer") as log:
         make_topic(log, topic, partitions)
         with _Board(as_json, stream=sys.stderr) as board:
             step = max(1, num_records // (200 if board.is_terminal else 10))
@@ -301,6 +312,7 @@ def _counts_option(name: str, text: str) -> Callable[[F], F]:
 @bootstrap_option(
     "Bootstrap brokers of a logkernel or Apache Kafka cluster.  [default: a broker started for the run]", None
 )
+@config_option("--command-config", "--producer.config")
 @click.option("--out", metavar="DIR", default="perf-sweep", show_default=True, help="Directory for the pictures.")
 @click.option(
     "--only", metavar="NAME,...", help="Run only these of producers, consumers, partitions, message-size, replication."
@@ -317,6 +329,7 @@ def _counts_option(name: str, text: str) -> Callable[[F], F]:
 @json_option
 def sweep(
     bootstrap: str | None,
+    command_config: str | None,
     out: str,
     only: str | None,
     num_records: int,
@@ -342,7 +355,9 @@ def sweep(
     unknown = [name for name in chosen if name not in known]
     if unknown:
         raise click.UsageError(f"--only: there is no experiment {', '.join(unknown)}; use some of {', '.join(known)}")
-    plan = Plan(num_records, record_size, runs, settings=settings)
+    clients = merged(command_config, settings)
+    bootstrap = bootstrap or clients.servers
+    plan = Plan(num_records, record_size, runs, settings=clients.own("producer"))
     for name, given in counts.items():
         if given is not None:
             setattr(plan, name, given)
@@ -350,7 +365,7 @@ def sweep(
     target = nullcontext(bootstrap) if bootstrap is not None else served()
     with target as servers, _status(as_json) as say:
         assert servers is not None
-        made = Sweep(servers, plan, say)
+        made = Sweep(servers, plan, say, clients.connection() if bootstrap else {})
         try:
             for name in chosen:
                 curves.append(made.run(name))

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from logkernel.cli.client_settings import ClientSettings, load, settings_options
 from logkernel.cli.connection import ConnectionOptions, bootstrap_option
 from logkernel.cli.installed_plugins import KINDS_TOLD, LOADED, Chosen, InstalledPlugin, installed, named
 from logkernel.cli.output import json_option, put_json, put_table
@@ -32,8 +33,16 @@ def _rows(config: str | None) -> list[InstalledPlugin]:
 @click.argument("kind", required=False)
 @_config
 @bootstrap_option("Show which topics of this cluster choose a plugin.", envvar=None)
+@settings_options
 @json_option
-def list_(kind: str | None, config: str | None, bootstrap: str | None, as_json: bool) -> None:
+def list_(
+    kind: str | None,
+    config: str | None,
+    bootstrap: str | None,
+    as_json: bool,
+    command_config: str | None,
+    properties: tuple[str, ...],
+) -> None:
     """List what the installed plugins provide, or what those of KIND do.
 
     STATE is "loaded" for a plugin that a broker of this environment loads, with the settings of --config.
@@ -41,7 +50,7 @@ def list_(kind: str | None, config: str | None, bootstrap: str | None, as_json: 
     from logkernel.cli.installed_plugins import plain_kind
 
     rows = _rows(config)
-    chosen = None if bootstrap is None else _chosen(bootstrap)
+    chosen = None if bootstrap is None else _chosen(bootstrap, load(command_config, properties))
     wanted = None if kind is None else plain_kind(kind)
     found = [
         (row, provided)
@@ -69,13 +78,13 @@ def list_(kind: str | None, config: str | None, bootstrap: str | None, as_json: 
         put_table(columns if chosen is None else (*columns, "TOPICS"), lines)
 
 
-def _chosen(servers: str) -> list[Chosen]:
+def _chosen(servers: str, settings: ClientSettings) -> list[Chosen]:
     """The plugins that topics choose, by their settings or a broker's defaults."""
     from logkernel.config.broker import BrokerConfig
     from logkernel.config.values import LIST, parse
 
     choosers = {one.name: one.chooses for one in BrokerConfig.load().definitions.topic.values() if one.chooses}
-    with ConnectionOptions(servers, None, 30.0).admin() as admin:
+    with ConnectionOptions(servers, None, 30.0, settings).admin() as admin:
         described = admin.describe_configs(*[("topic", name) for name in admin.list_topics()])
     return [
         Chosen(choosers[setting], str(name), topic)

@@ -51,9 +51,6 @@ LONGEST_LINE_BYTES = 1 << 28
     help="Acknowledgements to wait for: all in-sync replicas (all, -1), the leader (1), none (0).  [default: all]",
 )
 @click.option("-Z", "--null", "nulls", is_flag=True, help="Write empty keys and values as null.")
-@click.option(
-    "-X", "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set any producer setting; repeatable."
-)
 @click.option("-v", "--verbose", is_flag=True, help="Print the partition and offset of each record.")
 @connected
 @makes_data
@@ -61,9 +58,9 @@ def produce(
     topic: str, files: tuple[str, ...], connection: ConnectionOptions, as_json: bool, verbose: bool, **how: Any
 ) -> int:
     """Write the lines of FILES, or of standard input, to TOPIC. Exit code 1 if a record was not written."""
-    given = {"max.block.ms": str(int(connection.timeout_s * 1000)), **pairs(how["settings"])}
+    given = {"max_block_ms": str(int(connection.timeout_s * 1000)), **connection.settings.own("producer")}
     if how["compression"]:
-        given["compression.type"] = how["compression"]
+        given["compression_type"] = how["compression"]
     if how["acks"]:
         given["acks"] = how["acks"]
     read = _reader(how["between"], how["form"], how["nulls"])
@@ -83,7 +80,7 @@ def produce(
 
     with (
         connection.log() as log,
-        log.producer(**{name.replace(".", "_"): value for name, value in given.items()}) as producer,
+        log.producer(**given) as producer,
     ):
         for line in _records(files, end, as_json or verbose):
             row = read(line)

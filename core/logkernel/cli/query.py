@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from logkernel.cli.client_settings import load, settings_options
 from logkernel.cli.connection import ONE_PLACE, bootstrap_option, by_argument, reach
 from logkernel.cli.output import json_option, put_json, put_table
 
@@ -29,9 +30,18 @@ from logkernel.cli.output import json_option, put_json, put_table
 )
 @click.option("--committed", is_flag=True, help="Skip records of open and aborted transactions.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
+@settings_options
 @json_option
 def query(
-    sql: str, data: str | None, bootstrap: str | None, value_format: str, committed: bool, as_csv: bool, as_json: bool
+    sql: str,
+    data: str | None,
+    bootstrap: str | None,
+    value_format: str,
+    committed: bool,
+    as_csv: bool,
+    as_json: bool,
+    command_config: str | None,
+    properties: tuple[str, ...],
 ) -> int:
     """Run an SQL query with DuckDB. Every topic is a table with the columns partition, offset, timestamp, key, value,
     headers, timestampType, topic; put its name in double quotes if it has dots or dashes.
@@ -47,9 +57,14 @@ def query(
         bootstrap = None
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other; give one of them")
+    settings = load(command_config, properties)
+    if data is None and bootstrap is None:
+        bootstrap = settings.servers
     if bootstrap is not None:
         reach(bootstrap)
-    source = open_source(bootstrap=bootstrap) if bootstrap is not None else open_source(path=data or "./data")
+        source = open_source(bootstrap=bootstrap, settings={**settings.connection(), **settings.own("consumer")})
+    else:
+        source = open_source(path=data or "./data")
     try:
         isolation = "read_committed" if committed else "read_uncommitted"
         with run(source, sql, isolation=isolation, value_format=value_format) as (columns, rows):

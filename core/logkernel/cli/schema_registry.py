@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from logkernel.cli.client_settings import load, settings_options
 from logkernel.cli.connection import bootstrap_option
 from logkernel.cli.parameters import host_and_port
 
@@ -41,7 +42,15 @@ LEVELS: Final = (
     show_default=True,
     help="Least severe events to log on stderr; DEBUG logs each request.",
 )
-def schema_registry(listen: str, compatibility: str, bootstrap: str | None, log_level: str) -> int:
+@settings_options
+def schema_registry(
+    listen: str,
+    compatibility: str,
+    bootstrap: str | None,
+    log_level: str,
+    command_config: str | None,
+    properties: tuple[str, ...],
+) -> int:
     """Run a schema registry for tests. Print its URL when it is ready. It ends by SIGTERM or SIGINT."""
     from logkernel.testing.schema_registry.server import SchemaRegistry
 
@@ -50,7 +59,10 @@ def schema_registry(listen: str, compatibility: str, bootstrap: str | None, log_
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: ended.set())
-    with SchemaRegistry(host=host, port=port, compatibility=compatibility, bootstrap_servers=bootstrap) as registry:
+    client = load(command_config, properties).connection()
+    with SchemaRegistry(
+        host=host, port=port, compatibility=compatibility, bootstrap_servers=bootstrap, client_settings=client
+    ) as registry:
         click.echo(f"logkernel schema-registry listening on {registry.url}")
         ended.wait()
     return 0

@@ -26,7 +26,7 @@ from logkernel.perf import claims
 from logkernel.perf.claims import Point, Verdict
 from logkernel.perf.figures import MIB
 from logkernel.perf.produce import by_keyword
-from logkernel.perf.target import make_topic
+from logkernel.perf.target import NOTHING, make_topic
 from logkernel.requests.cluster import MetadataRequest
 
 READY: Final = "logkernel listening on "
@@ -198,14 +198,21 @@ def _end(worker: subprocess.Popen[str]) -> None:
 
 
 class Sweep:
-    """The experiments against one cluster. `tell` gets what is measured next."""
+    """The experiments against one cluster. `tell` gets what is measured next; `connection` are keywords of
+    `connect`."""
 
-    def __init__(self, bootstrap: str, plan: Plan, tell: Callable[[str], Any] = lambda what: None) -> None:
-        self._bootstrap = bootstrap
+    def __init__(
+        self,
+        bootstrap: str,
+        plan: Plan,
+        tell: Callable[[str], Any] = lambda what: None,
+        connection: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self._where = {"bootstrap": bootstrap, "connect": dict(connection)}
         self._plan = plan
         self._tell = tell
         self._topics = 0
-        self._log = logkernel.connect(bootstrap)
+        self._log = logkernel.connect(bootstrap, **connection)
         self._prefix = f"perf-sweep-{id(self):x}"
 
     def close(self) -> None:
@@ -250,7 +257,7 @@ class Sweep:
         return _median(x, runs)
 
     def _produce_job(self, topic: str, records: int, size: int) -> dict[str, Any]:
-        common = {"bootstrap": self._bootstrap, "topic": topic, "settings": by_keyword(self._plan.settings)}
+        common = {**self._where, "topic": topic, "settings": by_keyword(self._plan.settings)}
         return {"kind": "produce", **common, "records": records, "size": size}
 
     def _consumers(self) -> tuple[list[Point], Verdict]:
@@ -272,7 +279,7 @@ class Sweep:
 
     def _consume_jobs(self, topic: str, count: int, partitions: int, each: int) -> list[dict[str, Any]]:
         """Distribute the partitions as a group would: surplus consumers get none."""
-        common = {"kind": "consume", "bootstrap": self._bootstrap, "topic": topic, "settings": {}}
+        common = {"kind": "consume", **self._where, "topic": topic, "settings": {}}
         jobs = []
         for number in range(count):
             mine = list(range(number, partitions, count))

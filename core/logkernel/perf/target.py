@@ -11,14 +11,16 @@ from typing import Any
 import logkernel
 from logkernel.errors import ConfigError, RequestTimedOut, TopicAlreadyExists
 
+NOTHING: Mapping[str, Any] = {}
 TOPIC_S = 30.0
 VALUES = 1000
 
 
-def open_log(bootstrap: str | None, data: str | None) -> Any:
-    """Open a log in a cluster, in a data directory, or without either in memory; all have the same methods."""
+def open_log(bootstrap: str | None, data: str | None, settings: Mapping[str, Any] = NOTHING) -> Any:
+    """Open a log in a cluster, in a data directory, or without either in memory; all have the same methods. `settings`
+    are keywords of `connect`."""
     if bootstrap is not None:
-        return logkernel.connect(bootstrap)
+        return logkernel.connect(bootstrap, **settings)
     return logkernel.open(data)
 
 

@@ -63,7 +63,7 @@ def consume(log: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     job = json.loads(sys.stdin.readline())
-    with logkernel.connect(job["bootstrap"]) as log:
+    with logkernel.connect(job["bootstrap"], **job["connect"]) as log:
         print(json.dumps({"produce": produce, "consume": consume}[job["kind"]](log, job)), flush=True)
 
 

@@ -197,7 +197,13 @@ def test_a_sweep_refuses_before_it_measures(
 def test_a_worker_that_fails_says_why() -> None:
     from logkernel.errors import LogkernelError
 
-    job = {"kind": "produce", "bootstrap": "127.0.0.1:1", "topic": "t", "settings": {"max_block_ms": 300}}
+    job = {
+        "kind": "produce",
+        "bootstrap": "127.0.0.1:1",
+        "connect": {},
+        "topic": "t",
+        "settings": {"max_block_ms": 300},
+    }
     with pytest.raises(LogkernelError, match=r"a worker failed: (?s:.)*no metadata"):
         sweep.run_together([{**job, "records": 1, "size": 1}])
 

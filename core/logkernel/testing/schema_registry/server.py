@@ -32,11 +32,13 @@ class SchemaRegistry:
         compatibility: str = "BACKWARD",
         formats: Mapping[str, SchemaFormat] | None = None,
         bootstrap_servers: str | None = None,
+        client_settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Port 0 takes a free one. `compatibility` is the level of subjects that have none of their own.
 
         `formats` are further formats of schemas, by name. With `bootstrap_servers`, schemas are kept in the topic
-        `_schemas` of that cluster, from which the next registry reads them. Raises `CannotListen`, `ConfigError`.
+        `_schemas` of that cluster, from which the next registry reads them; `client_settings` are keywords of
+        `logkernel.connect`, e.g. for TLS and SASL. Raises `CannotListen`, `ConfigError`.
         """
         level = _level(compatibility)
         with ExitStack() as opened:
@@ -45,7 +47,7 @@ class SchemaRegistry:
             else:
                 from logkernel.testing.schema_registry.topic import SchemasTopic
 
-                topic = SchemasTopic(bootstrap_servers)
+                topic = SchemasTopic(bootstrap_servers, **(client_settings or {}))
                 opened.callback(topic.close)
                 registry = Registry(formats, compatibility=level, catalog=topic.load(), keep=topic.keep)
             self._app = App(registry)

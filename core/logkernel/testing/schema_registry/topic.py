@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from logkernel.errors import ConfigError, KafkaError, LogkernelError, TopicAlreadyExists
 from logkernel.remote import connect
@@ -18,10 +18,10 @@ POLL_S: Final = 5.0
 class SchemasTopic:
     """The topic in the cluster behind `bootstrap_servers`. It has one registry at a time."""
 
-    def __init__(self, bootstrap_servers: str, name: str = TOPIC) -> None:
+    def __init__(self, bootstrap_servers: str, name: str = TOPIC, **settings: Any) -> None:
         """Creates the topic if it is not there. Raises `ConfigError` if records could vanish from it."""
         self._name = name
-        self._log = connect(bootstrap_servers)
+        self._log = connect(bootstrap_servers, **settings)
         try:
             self._create()
             self._producer = self._log.producer(acks="all", enable_idempotence=True)
