@@ -14,7 +14,10 @@ from typing import Any, Final
 
 from logkernel.attrs_lite import frozen
 from logkernel.config.nearest import nearest
+from logkernel.config.providers import resolved
 from logkernel.errors import ConfigError
+from logkernel.security.secret import Secret
+from logkernel.security.settings import is_secret
 from logkernel.vocabulary import TopicPartition
 
 EARLIEST: Final = -2
@@ -123,8 +126,8 @@ class Options:
     path: str | None
     """A broker's folder; several with a comma between them, as in log.dirs."""
     bootstrap: str | None
-    client: Mapping[str, str]
-    """Settings of the Kafka client: `kafka.*` without the prefix."""
+    client: Mapping[str, Any]
+    """Settings of the Kafka client: `kafka.*` without the prefix. Those that are secret are `Secret`s."""
 
     subscription: Subscription | None
     starting: At | None
@@ -203,18 +206,19 @@ def parse(given: Mapping[str, str]) -> Options:
     return _agreeing(options)
 
 
-def _split(given: Mapping[str, str]) -> tuple[_Known, dict[str, str]]:
+def _split(given: Mapping[str, str]) -> tuple[_Known, dict[str, Any]]:
     """The options of the source by the names of the tables above, and the client's settings."""
     names = {name.lower(): name for name in NAMES}
     known: dict[str, str] = {}
-    client: dict[str, str] = {}
+    client: dict[str, Any] = {}
     for key, text in given.items():
         lower = key.lower()
         if lower.startswith("kafka."):
             name = lower.removeprefix("kafka.")
             if name in REFUSED:
                 raise ConfigError(f"option '{key}' is not supported: {REFUSED[name]}")
-            client[name] = text
+            value = resolved(text, f"option '{key}'")
+            client[name] = Secret(value) if is_secret(name) else value
         elif lower in names:
             known[names[lower]] = text
         elif lower == "provider":  # of a table in a catalog, whose options do not reach Python when it is read
@@ -381,7 +385,7 @@ def _span_ms(name: str, text: str) -> int:
     return int(found[1]) * SPANS_US[found[2]] // 1000
 
 
-def _isolation(known: _Known, client: dict[str, str]) -> str:
+def _isolation(known: _Known, client: dict[str, Any]) -> str:
     by_kafka = client.pop("isolation.level", None)
     level = known.one_of("isolation.level", ("read_uncommitted", "read_committed"))
     if by_kafka is None:

@@ -58,7 +58,7 @@ def _kernel() -> Kernel:
 class TaskProducer:
     """A producer's machine, driven by a thread of its own. `close` leaves an open transaction open."""
 
-    def __init__(self, bootstrap: str, client: Mapping[str, str], transactional_id: str | None = None) -> None:
+    def __init__(self, bootstrap: str, client: Mapping[str, Any], transactional_id: str | None = None) -> None:
         given: dict[str, Any] = {**DEFAULTS, **client, "bootstrap.servers": bootstrap}
         if transactional_id is not None:
             given["transactional.id"] = transactional_id
@@ -97,10 +97,18 @@ class TaskProducer:
         return [found[index] for index in range(len(asked))]
 
     def wait(self, ready: Callable[[], bool], why: str) -> None:
-        """Raises `RequestTimedOut` with `why` after max.block.ms."""
-        if not self.driver.wait(ready, time.monotonic() + self.settings["max.block.ms"] / 1000):
+        """Raises `RequestTimedOut` with `why` after max.block.ms, and at once what a broker refuses us with."""
+        core = self.sender.core
+        refusals = core.refusals
+
+        def over() -> bool:
+            return ready() or core.refusals != refusals
+
+        if not self.driver.wait(over, time.monotonic() + self.settings["max.block.ms"] / 1000):
             self._alive()
             raise RequestTimedOut(f"{why} within max.block.ms={self.settings['max.block.ms']}")
+        if core.refusals != refusals and core.refused is not None and not ready():
+            raise core.refused
 
     def operation(self, start: Callable[[], Operation]) -> None:
         """Wait for a step of the transaction. Raises what it failed with."""

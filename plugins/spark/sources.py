@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from logkernel.security.secret import Secret
+
 from .options import Options
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def opened(options: Options) -> Source:
 @contextmanager
 def borrowed(options: Options) -> Iterator[Source]:
     """A source for one task."""
-    key = (os.getpid(), json.dumps(arguments(options), sort_keys=True))
+    key = (os.getpid(), json.dumps(arguments(options), sort_keys=True, default=Secret.reveal))
     with _mutex:
         found = _waiting.pop(key, None)
     source = opened(options) if found is None else found

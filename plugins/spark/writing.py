@@ -51,14 +51,14 @@ class Plan:
 
     bootstrap: str | None
     path: str | None
-    client: Mapping[str, str]
+    client: Mapping[str, Any]
     partitioner: str | None
     columns: Columns
     schema: Any
 
     @contextlib.contextmanager
     def open_producer(
-        self, transactional_id: str | None = None, client: Mapping[str, str] | None = None
+        self, transactional_id: str | None = None, client: Mapping[str, Any] | None = None
     ) -> Iterator[TaskProducer]:
         with served(self.bootstrap, self.path) as bootstrap:
             producer = TaskProducer(bootstrap, {**(self.client if client is None else client)}, transactional_id)

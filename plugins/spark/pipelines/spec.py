@@ -25,9 +25,12 @@ from typing import Any, Final
 
 from logkernel.attrs_lite import field, frozen
 from logkernel.config.nearest import nearest
+from logkernel.config.providers import names_another_place
 from logkernel.config.sources import RawSetting
 from logkernel.config.yaml_nodes import compose, empty, pairs, setting
 from logkernel.errors import ConfigError
+from logkernel.security.secret import HIDDEN
+from logkernel.security.settings import is_secret
 
 from .. import options as option
 
@@ -69,7 +72,8 @@ class Block:
         row = self.rows.get(name)
         if row is None:
             return ConfigError(f"{self.where}: {self.what}: {problem}")
-        return ConfigError(f"{row.where}: {self.what}: {name}={shown(row.text)}: {problem}")
+        value = HIDDEN if is_secret(name.removeprefix("kafka.")) else shown(row.text)
+        return ConfigError(f"{row.where}: {self.what}: {name}={value}: {problem}")
 
 
 @frozen
@@ -181,8 +185,16 @@ class _Values:
         self._values = {**found, **given}
 
     def filled(self, row: RawSetting) -> RawSetting:
+        if names_another_place(row.text) and not row.name.startswith("kafka."):
+            raise ConfigError(
+                f"{row.where}: {row.name}: values of the environment or of a file are for settings kafka.*; use a"
+                " parameter, and --set"
+            )
+
         def value_of(match: re.Match[str]) -> str:
             name = match[1]
+            if names_another_place(match[0]):
+                return match[0]  # read where the log is opened, so that no plan has it
             if name not in self._values:
                 raise unknown(RawSetting(name, "", row.where), self._values, "parameter")
             found = self._values[name]
