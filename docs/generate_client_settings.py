@@ -102,9 +102,9 @@ def security_page() -> str:
         "|---|---|",
         *[f"| `{name}` | `{kafkas}` |" for name, kafkas in SYNONYMS.items()],
         "\n## Without effect\n",
-        wrapped(
-            "Taken with a warning, as they are about Java: " + ", ".join(f"`{name}`" for name in sorted(WITHOUT_EFFECT))
-        ).replace("\n  ", "\n"),
+        wrapped("Taken with a warning: " + ", ".join(f"`{name}`" for name in sorted(WITHOUT_EFFECT))).replace(
+            "\n  ", "\n"
+        ),
     ]
     settings = [setting for setting in COMMON if setting.name in OF_SECURITY]
     return "\n".join([SECURITY_HEAD, *entries(settings), *names, *refused(REFUSED)]) + "\n"

@@ -109,17 +109,19 @@ _SASL: Final = (
         HANDLER,
         None,
         "Where tokens of OAUTHBEARER come from: `OAuthBearerLoginCallbackHandler` (a token endpoint),"
-        " `OAuthBearerUnsecuredLoginCallbackHandler` (unsigned, for tests), in full or not, a plugin's name, or a"
-        " function.",
+        " `OAuthBearerUnsecuredLoginCallbackHandler` (unsigned, for tests), in full or not, the name of an installed"
+        " provider, or a function. Not set: the token endpoint, if there is one.",
         kind=CLASS,
     ),
-    _text("sasl.oauthbearer.token.endpoint.url", None, "URL of the token endpoint, with http or https."),
+    _text(
+        "sasl.oauthbearer.token.endpoint.url",
+        None,
+        "URL of the token endpoint, with http or https; or, with file, of a file that has the token.",
+    ),
     _text("sasl.oauthbearer.client.credentials.client.id", None, "Id of the client at the token endpoint."),
     _secret("sasl.oauthbearer.client.credentials.client.secret", "Secret of the client at the token endpoint."),
     _text("sasl.oauthbearer.scope", None, "Scope to ask the token endpoint for."),
     _text("sasl.oauthbearer.extensions", None, "SASL extensions of the token, as name=value,name=value (KIP-342)."),
-    _text("sasl.oauthbearer.scope.claim.name", "scope", "Claim of a token that has its scope."),
-    _text("sasl.oauthbearer.sub.claim.name", "sub", "Claim of a token that names its principal."),
     Setting(
         "sasl.oauthbearer.header.urlencode",
         BOOLEAN,
@@ -154,10 +156,11 @@ WITHOUT_EFFECT: Final = frozenset(
         "sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin", "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor", "sasl.login.refresh.buffer.seconds",
         "sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor",
-        "sasl.login.refresh.window.jitter",
+        "sasl.login.refresh.window.jitter", "sasl.oauthbearer.method", "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
     )
 )  # fmt: skip
-"""Settings of how Java does TLS, renews tickets and refreshes tokens: accepted with a warning."""
+"""Settings of how other clients do TLS, renew tickets, and get and read tokens: accepted with a warning."""
 
 REFUSED: Final = {
     "ssl.engine.factory.class": "it names a class of Java",

@@ -1,8 +1,8 @@
 """A client's login by OAUTHBEARER: from its settings, and the options of its login module, to where tokens come from.
 
-`sasl.login.callback.handler.class` chooses: Kafka's two handlers by their names, of which no class is loaded, or a
-function. Without it, an endpoint's URL or options `unsecuredLogin…` choose. As in Kafka, a setting goes before an
-option of the login module.
+`sasl.login.callback.handler.class` chooses: Kafka's two handlers by their names, of which no class is loaded, an
+installed provider, or a function. Without it, an endpoint's URL or options `unsecuredLogin…` choose. As in Kafka, a
+setting goes before an option of the login module.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.metadata import entry_points
 from typing import Any, Final
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
@@ -18,6 +19,8 @@ from logkernel.security.tokens.http import DEFAULT_TIMEOUT_MS, Endpoint, checked
 from logkernel.security.tokens.source import Fetched, TokenSource
 
 HANDLER: Final = "sasl.login.callback.handler.class"
+PROVIDERS: Final = "logkernel.token_providers"
+"""Group of entry points: functions that take the options of the login module, and return what a user's one does."""
 _OIDC: Final = "OAuthBearerLoginCallbackHandler"
 _UNSECURED: Final = "OAuthBearerUnsecuredLoginCallbackHandler"
 _EXTENSION: Final = "extension_"
@@ -38,9 +41,7 @@ def token_source(values: Mapping[str, Any], options: Mapping[str, str]) -> tuple
         fetch = lambda: unsecured.new_token(options, time.time())  # noqa: E731
         return TokenSource(fetch), unsecured.extensions(options) | _extensions(values, options)
     if name not in ("", _OIDC):
-        raise ConfigError(
-            f"{HANDLER} {name!r} is unknown; use {_OIDC}, {_UNSECURED} or a function that returns a token"
-        )
+        return TokenSource(partial(_called, partial(_provider(str(handler)), options))), _extensions(values, options)
     if not url:
         raise ConfigError(f"{oidc.SETTING} is not set, from which OAUTHBEARER gets its token; set it, or {HANDLER}")
     if checked_url(url, oidc.SETTING, ("http", "https", "file")).scheme == "file":
@@ -48,19 +49,34 @@ def token_source(values: Mapping[str, Any], options: Mapping[str, str]) -> tuple
     return TokenSource(_credentials(values, options, url).fetch), _extensions(values, options)
 
 
+def _provider(name: str) -> Callable[..., object]:
+    """The installed provider of this name: nothing is imported by a path."""
+    for point in entry_points(group=PROVIDERS, name=name):
+        found: Callable[..., object] = point.load()
+        return found
+    raise ConfigError(
+        f"{HANDLER} {name.rpartition('.')[2]!r} is unknown; use {_OIDC}, {_UNSECURED}, the name of an installed"
+        " provider of tokens, or a function that returns a token"
+    )
+
+
 def _called(function: Callable[[], object]) -> Fetched:
-    """A user's function, whose errors are the failure of this login."""
+    """A user's function, whose errors are the failure of this login. It returns a token, or a pair of it and its
+    lifetime in s."""
     try:
         token = function()
     except Exception as error:
         raise SaslAuthenticationFailed(
             f"no token for OAUTHBEARER: the function of {HANDLER} raised {type(error).__name__}; see its cause"
         ) from error
+    lifetime_s = None
+    if isinstance(token, tuple) and len(token) == 2:
+        token, lifetime_s = token
     if not isinstance(token, str):
         raise SaslAuthenticationFailed(
             f"no token for OAUTHBEARER: the function of {HANDLER} returned a {type(token).__name__}; return text"
         )
-    return Fetched(token, None)
+    return Fetched(token, lifetime_s)
 
 
 def _credentials(values: Mapping[str, Any], options: Mapping[str, str], url: str) -> oidc.ClientCredentials:
