@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from logkernel.errors import NetworkException
-from logkernel.peer.network import REFUSALS, Action, Close, Connect, Network, Transmit
+from logkernel.peer.network import LOSSES, REFUSALS, Action, Close, Connect, Network, Transmit
 
 Event = Callable[[int], None]
 """Takes the monotonic time in ms."""
@@ -70,7 +70,7 @@ class LoopChannels:
             return
         try:
             reply = channel.send(action.request, action.withheld)
-        except NetworkException as error:
+        except LOSSES as error:
             self._lost_soon(number, error)
         except Exception as error:  # it has no form that the peer knows
             refused = error

@@ -33,6 +33,10 @@ from logkernel.peer.backoff import Backoff, Chance
 
 DOWN, CONNECTING, UP = range(3)
 NONE: Final[frozenset[str]] = frozenset()
+LOSSES: Final = (
+    IllegalSaslState, NetworkException, SaslAuthenticationFailed, SslAuthenticationException, UnsupportedSaslMechanism,
+)  # fmt: skip
+"""What a channel is closed with: also one that stood, and failed when it had to authenticate again."""
 REFUSALS: Final = (
     ConfigError, IllegalSaslState, SaslAuthenticationFailed, SslAuthenticationException, UnsupportedSaslMechanism,
 )  # fmt: skip

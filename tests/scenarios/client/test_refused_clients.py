@@ -39,6 +39,8 @@ class Door:
 
     def __init__(self) -> None:
         self.error: Exception | None = None
+        self.raises = True
+        """Whether a request that meets it raises, or is answered so."""
 
     def check(self, host: str, port: int) -> None:
         if self.error is not None:
@@ -220,3 +222,84 @@ def test_records_that_were_sent_before_fail_when_their_leader_refuses(door: Door
             while producer.metrics()["connection-count"]:  # until it was idle for long enough
                 time.sleep(0.01)
             assert isinstance(producer.send("t", b"next").exception(120), SaslAuthenticationFailed)
+
+
+class Ended:
+    """The answer to a request whose channel was closed with this error."""
+
+    correlation_id = None
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def result(self) -> Any:
+        raise self._error
+
+
+class Tired:
+    """A channel that stood, and is refused when it authenticates again, with the request that it was to send."""
+
+    def __init__(self, channel: Any, door: Door) -> None:
+        self._channel = channel
+        self._door = door
+        self.failure: Exception | None = None
+
+    def send(self, *args: Any, **how: Any) -> Any:
+        if self._door.error is not None:
+            self._channel.close()
+            self.failure = type(self._door.error)(str(self._door.error))
+            if self._door.raises:
+                raise self.failure
+            return Ended(self.failure)
+        return self._channel.send(*args, **how)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+
+@pytest.fixture
+def tiring(monkeypatch: pytest.MonkeyPatch) -> Door:
+    """What channels that stand are refused with."""
+    made = Door()
+    connect, connect_async = TcpTransport.connect, TcpTransport.connect_async
+
+    async def on_loop(self: Any, host: str, port: int, settings: Any) -> Any:
+        return Tired(await connect_async(self, host, port, settings), made)
+
+    monkeypatch.setattr(TcpTransport, "connect", lambda *args: Tired(connect(*args), made))
+    monkeypatch.setattr(TcpTransport, "connect_async", on_loop)
+    return made
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_producer_outlives_an_authentication_that_fails_on_a_connection_that_stood(
+    tiring: Door, served: str, raises: bool
+) -> None:
+    tiring.raises = raises
+    with logkernel.connect(served) as log, log.producer(enable_idempotence=False) as producer:
+        producer.send("t", b"first").result(60)
+        tiring.error = REFUSALS[0]
+        assert isinstance(producer.send("t", b"next").exception(60), SaslAuthenticationFailed)
+        tiring.error = None
+        sent = producer.send("t", b"last")
+        while isinstance(sent.exception(60), SaslAuthenticationFailed):  # of an attempt before
+            sent = producer.send("t", b"last")
+        assert sent.result().offset == 1
+
+
+def test_a_producer_of_asyncio_outlives_it_too(tiring: Door, served: str) -> None:
+    async def run() -> None:
+        async with aio.connect(served) as log, log.producer(enable_idempotence=False) as producer:
+            await (await producer.send("t", b"first"))
+            tiring.error = REFUSALS[0]
+            with pytest.raises(SaslAuthenticationFailed):
+                await (await producer.send("t", b"next"))
+            tiring.error = None
+            while True:
+                try:
+                    assert (await (await producer.send("t", b"last"))).offset == 1
+                    return
+                except SaslAuthenticationFailed:
+                    continue  # of an attempt before
+
+    asyncio.run(run())

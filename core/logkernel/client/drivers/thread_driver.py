@@ -20,7 +20,7 @@ from logkernel.client.drivers.driver import Driver, Machine, Pending, Wake, clos
 from logkernel.client.settings.table import channel_settings
 from logkernel.errors import LogkernelError, NetworkException
 from logkernel.kernel import Kernel
-from logkernel.peer.network import REFUSALS, Action, Close, Connect, Transmit
+from logkernel.peer.network import LOSSES, REFUSALS, Action, Close, Connect, Transmit
 
 LONGEST_SLEEP_S = 60.0
 
@@ -115,7 +115,7 @@ class ThreadDriver(Driver):
             request_id, reply = replies.popleft()
             try:
                 response = reply.result()
-            except NetworkException:
+            except LOSSES:
                 break
             self._events.append(partial(network.on_response, number, request_id, response))
         if opened.channel.fileno() < 0:
@@ -170,7 +170,7 @@ class ThreadDriver(Driver):
         network, number, request_id = self.machine.core.network, action.number, action.request_id
         try:
             reply = opened.channel.send(action.request, action.withheld, hold=True)
-        except NetworkException:
+        except LOSSES:
             self._lost(opened)
             return
         except Exception as error:
