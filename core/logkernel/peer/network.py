@@ -123,6 +123,8 @@ class Network:
         """Connections that could not be made, or broke while something was asked: their brokers may lead no more."""
         self.refusals: list[tuple[int, Exception]] = []
         """(node, error) of each connection that was refused; who owns the network takes them."""
+        self.last_loss: Exception | None = None
+        """Why no connection stands: what the last one was lost with, until one is made."""
         self.requests_sent = 0
         self.responses = 0
         self._numbers: dict[int, Node] = {}
@@ -221,6 +223,7 @@ class Network:
             return
         node.state, node.features = UP, features
         node.failures = 0
+        self.last_loss = None
         node.active_ms = now_ms
         self.connections_made += 1
 
@@ -319,6 +322,7 @@ class Network:
         if not idle:
             node.failures += 1
             self.broken += 1
+            self.last_loss = error
         lost, node.in_flight = list(node.in_flight.values()), {}
         for sent in lost:
             sent.token.complete(None, error, now_ms)

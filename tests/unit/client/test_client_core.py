@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from logkernel.client.cluster.calls import ClientCore
+from logkernel.client.cluster.calls import ANY, Call, ClientCore
 from logkernel.client.settings.producer import load_producer
-from logkernel.errors import NetworkException
+from logkernel.errors import NetworkException, RequestTimedOut
 from logkernel.peer.network import Connect
 from logkernel.requests.cluster import MetadataResponse, MetadataResponseBroker
 from logkernel.requests.groups import Coordinator, FindCoordinatorResponse
@@ -49,3 +49,17 @@ def test_a_coordinator_that_cannot_be_reached_is_looked_for_anew() -> None:
     core.step(0, 11)
     assert core.coordinator(key, 10_000) is None
     assert len(core.calls) == 1
+
+
+def test_a_call_that_ran_out_of_time_says_why_no_broker_was_reached() -> None:
+    core = ClientCore(load_producer({"bootstrap_servers": "h:1"}), [("h", 1)], Random(1))
+    ended: list[Exception | None] = []
+    core.call(Call(ANY, "request", 1_000, lambda response, error: ended.append(error)))
+    core.step(0, 0)
+    (connect,) = core.network.actions
+    core.network.on_lost(connect.number, NetworkException("connection to h:1: nobody is there"), 10)
+    core.step(0, 20)
+    assert ended == []
+    core.step(0, 1_000)
+    assert isinstance(ended[0], RequestTimedOut)
+    assert "nobody is there" in str(ended[0])

@@ -254,7 +254,8 @@ class ClientCore:
         waiting, self._calls = self._calls, []
         for call in waiting:
             if call.deadline_ms <= now_ms:
-                why = f" ({call.error!r})" if call.error is not None else ""
+                error = call.error or self.network.last_loss
+                why = f" ({error!r})" if error is not None else ""
                 said = f"{type(call.request).__name__} did not succeed in time{why}; try again, or raise the timeout"
                 call.done(None, RequestTimedOut(said))
                 continue

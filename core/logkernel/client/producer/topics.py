@@ -118,7 +118,11 @@ class Topics:
     def timed_out(self, topic: str) -> LogkernelError:
         """The error for a topic that did not get ready in time."""
         info = self._metadata.topics.get(topic)
-        why = f" ({error_for(info.error_code)!r})" if info is not None and info.error_code else ""
+        error: Exception | None = None
+        if info is not None and info.error_code:
+            error = error_for(info.error_code)
+        error = error or self._sender.core.network.last_loss
+        why = f" ({error!r})" if error is not None else ""
         limit_ms = self._settings["max.block.ms"]
         return RequestTimedOut(
             f"no metadata of topic {topic!r} within max.block.ms={limit_ms}{why}; check its name and the brokers"

@@ -262,7 +262,7 @@ def _check_security(values: Mapping[str, Any], given: Mapping[str, Any]) -> None
 
 def channel_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Of a client's settings those of its connections."""
-    names = CHANNEL if values[PROTOCOL] == PLAINTEXT else (*CHANNEL, *SECURITY_NAMES & values.keys())
+    names = CHANNEL if values.get(PROTOCOL, PLAINTEXT) == PLAINTEXT else (*CHANNEL, *SECURITY_NAMES & values.keys())
     return {name: values[name] for name in names}
 
 
