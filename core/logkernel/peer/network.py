@@ -121,8 +121,8 @@ class Network:
         self.connections_closed = 0
         self.broken = 0
         """Connections that could not be made, or broke while something was asked: their brokers may lead no more."""
-        self.refusals: list[tuple[int, Exception]] = []
-        """(node, error) of each connection that was refused; who owns the network takes them."""
+        self.refusals: dict[int, Exception] = {}
+        """Node → error of the last connection that was refused. A client takes them."""
         self.last_loss: Exception | None = None
         """Why no connection stands: what the last one was lost with, until one is made."""
         self.requests_sent = 0
@@ -234,7 +234,7 @@ class Network:
             return
         if isinstance(error, REFUSALS):
             error = placed(error, f"{node.host}:{node.port}")
-            self.refusals.append((node.id, error))
+            self.refusals[node.id] = error
         self._down(node, error, now_ms)
 
     def on_response(self, number: int, request_id: int, response: Any, now_ms: int) -> None:

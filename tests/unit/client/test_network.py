@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logkernel.client.settings.producer import load_producer
-from logkernel.errors import NetworkException, UnsupportedVersion
+from logkernel.errors import NetworkException, SaslAuthenticationFailed, UnsupportedVersion
 from logkernel.peer.backoff import Backoff
 from logkernel.peer.network import CONNECTING, DOWN, UP, Close, Connect, Network, Transmit
 from logkernel.requests.data import ProduceResponse
@@ -73,6 +73,17 @@ def test_a_lost_connection_tells_all_who_wait(network: Network) -> None:
     network.actions.clear()
     network.on_connected(number, {}, 50)
     assert network.actions == [Close(number)], "a connection that was given up"
+
+
+def test_refusals_are_kept_once_a_node() -> None:
+    """Brokers among themselves take none of them."""
+    made = Network(load_producer({"bootstrap_servers": "h:1"}), Random(1))
+    made.learn({1: ("h", 1), 2: ("h", 2)}, 0)
+    for attempt in range(3):
+        for node in (1, 2):
+            made.ready(node, attempt * 10_000)
+            made.on_lost(made.nodes[node].number, SaslAuthenticationFailed(f"no {attempt}"), attempt * 10_000)
+    assert {node: str(error) for node, error in made.refusals.items()} == {1: "h:1: no 2", 2: "h:2: no 2"}
 
 
 def test_a_request_that_cannot_be_sent_leaves_the_connection(network: Network) -> None:

@@ -160,8 +160,8 @@ class ClientCore:
 
     def _take_refusals(self) -> None:
         """Fail the calls that would go to a broker where authentication just failed."""
-        taken, self.network.refusals = self.network.refusals, []
-        for _, error in taken:
+        taken, self.network.refusals = self.network.refusals, {}
+        for error in taken.values():
             self.refused = error
             self.refusals += 1
         waiting, self._calls = self._calls, []
