@@ -337,7 +337,7 @@ class TcpChannel:
             room = buffer.room()
             size: int = self._socket.recv_into(room)
             if size == 0:
-                raise NetworkException("the broker closed the connection")
+                raise NetworkException(self.machine.why_closed)
             used, responses = self.machine.feed(buffer.received(size), buffer.least_kept)
             buffer.consumed(used)
             self._expect(buffer.missing)
@@ -539,7 +539,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         self._write()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(str(exc) if exc else "the broker closed the connection")
+        self._fail(str(exc) if exc else self.machine.why_closed)
 
     def _write(self) -> None:
         if self._transport is None:

@@ -31,7 +31,13 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from logkernel.contracts import Buffer
-from logkernel.errors import KafkaError, UnsupportedSaslMechanism, UnsupportedVersion, error_for
+from logkernel.errors import (
+    KafkaError,
+    SslAuthenticationException,
+    UnsupportedSaslMechanism,
+    UnsupportedVersion,
+    error_for,
+)
 from logkernel.requests.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 from . import registry
@@ -45,6 +51,8 @@ PRODUCE: Final = 0
 FIRST_SERVED_PRODUCE: Final = 3
 """Produce 0 to 2 are advertised by brokers that refuse them."""
 
+TLS_ALERT: Final = 0x1503
+"""How an alert of TLS begins: its type, and the major version."""
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36
 
@@ -102,6 +110,8 @@ class ClientConnection:
         self.output: deque[Buffer] = deque()
         self.challenge: bytes | None = None
         """What the client's mechanism has to answer now, empty the first time."""
+        self.was_answered = False
+        """Whether the broker answered a request, not only that for its versions."""
         self.lifetime_ms = 0
         """How long the session lasts that the last authentication began; 0: it does not end."""
         self._mechanism = mechanism
@@ -181,7 +191,7 @@ class ClientConnection:
         done: list[tuple[int, Any]] = []
         try:
             return self._frames(view, least_kept, done), done
-        except WireError:
+        except (WireError, SslAuthenticationException):
             self._take(UNREADABLE)
             raise
         except KafkaError:
@@ -195,6 +205,8 @@ class ClientConnection:
         pos, end = 0, len(view)
         while end - pos >= 4:
             size = I32.unpack_from(view, pos)[0]
+            if size >> 16 == TLS_ALERT and self.state == NEGOTIATING:
+                raise SslAuthenticationException("the broker speaks TLS; set security.protocol to SSL or SASL_SSL")
             if not 4 <= size <= MAX_RESPONSE_BYTES:
                 raise WireError(f"a response of {size} bytes")
             if end - pos - 4 < size:
@@ -229,7 +241,17 @@ class ClientConnection:
         if self.state != READY and codec.api.key in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
             self._on_sasl(response)
         else:
+            self.was_answered = True
             done.append((correlation_id, response))
+
+    @property
+    def why_closed(self) -> str:
+        """What to say where the broker closes the connection: one that speaks another protocol does so at once."""
+        text = "the broker closed the connection"
+        if self.was_answered:
+            return text
+        remedy = "if it does so again, check that security.protocol fits its listener"
+        return f"{text} before it answered a request; {remedy}"
 
     # ------------------------------------------------------------ versions
 

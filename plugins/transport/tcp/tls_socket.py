@@ -47,7 +47,10 @@ class TlsSocket:
                 if left_s <= 0 or not (ready := selector.select(left_s)):
                     raise TimeoutError
                 if ready[0][1] & selectors.EVENT_READ and not self._receive():
-                    raise ConnectionError("the broker closed the connection during the TLS handshake")
+                    raise ConnectionError(
+                        "the broker closed the connection during the TLS handshake; if it does so again, check that"
+                        " security.protocol fits its listener"
+                    )
 
     def _receive(self) -> bool:
         """Take what the socket has; False: the peer has closed it. Raises `BlockingIOError`."""
