@@ -17,6 +17,7 @@ SAID = [
     "['shop-a', 'shop-b'] ['shop-a', 'shop-b']",
     "1000 ['offset', 'value']",
     "{TopicPartition(topic='orders', partition=0): 6} 6",
+    "all partitions can be read",
 ]
 CODE = [code for _, code in EXAMPLES if code]
 
