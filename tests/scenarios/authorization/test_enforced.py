@@ -153,13 +153,32 @@ def test_a_follower_has_to_act_for_the_cluster(world: Any) -> None:
     assert found == {"a": (REFUSED, False)}
 
 
-def test_a_broker_passes_over_an_inter_broker_listener(world: Any) -> None:
-    """It asks for its services, whose clients were judged where they asked."""
+def test_a_follower_may_look_where_a_log_begins(world: Any) -> None:
     world.topic("a")
     world.allow("broker", Op.CLUSTER_ACTION, CLUSTER, "kafka-cluster")
-    assert codes(world.ask("broker", list_offsets("a"), commands=True)) == {"a": 0}
-    assert codes(world.ask("broker", list_offsets("a"))) == {"a": REFUSED}
-    assert codes(world.ask("ann", list_offsets("a"), commands=True)) == {"a": REFUSED}
+    asked = list_offsets("a")
+    asked.replica_id = 2
+    assert codes(world.ask("broker", asked, commands=True)) == {"a": 0}
+    assert codes(world.ask("broker", asked)) == {"a": REFUSED}
+    assert codes(world.ask("ann", asked, commands=True)) == {"a": REFUSED}
+
+
+def test_brokers_create_topics_for_their_clients(world: Any) -> None:
+    world.allow("broker", Op.CLUSTER_ACTION, CLUSTER, "kafka-cluster")
+    asked = topics.CreateTopicsRequest([topics.CreatableTopic("a", 1, 1)], 1_000, True)
+    assert [row.error_code for row in world.ask("broker", asked, commands=True).topics] == [0]
+    assert [row.error_code for row in world.ask("broker", asked).topics] == [REFUSED]
+    assert [row.error_code for row in world.ask("ann", asked, commands=True).topics] == [REFUSED]
+
+
+def test_acting_for_the_cluster_allows_nothing_else_over_an_inter_broker_listener(world: Any) -> None:
+    """Clients and brokers may share the one listener, and everybody may act where no ACL names the cluster."""
+    world.topic("a")
+    world.allow("broker", Op.CLUSTER_ACTION, CLUSTER, "kafka-cluster")
+    assert codes(world.ask("broker", list_offsets("a"), commands=True)) == {"a": REFUSED}
+    found = world.ask("broker", fetch("a"), capabilities=frozenset({"zstd"}), commands=True)
+    assert fetched(found) == {"a": (REFUSED, False)}
+    assert rows(world.ask("broker", metadata("a"), commands=True)) == {"a": REFUSED}
 
 
 def test_what_the_broker_asks_of_itself_passes(world: Any) -> None:

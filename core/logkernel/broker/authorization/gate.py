@@ -8,7 +8,7 @@ from typing import Any
 
 from logkernel.broker.authorization.asking import Authorization
 from logkernel.broker.authorization.outcome import Answered, Part
-from logkernel.broker.authorization.table import guard_of
+from logkernel.broker.authorization.table import BY_BROKERS, guard_of
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import KafkaError, UnknownServerError
 from logkernel.vocabulary import AclOperation
@@ -30,15 +30,16 @@ class Gate:
         self._guard = guard_of(name)
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
-        """What the broker and its services ask of themselves passes, and so does what a broker asks for its services:
-        over an inter-broker listener, by a principal that may act for the cluster. Where the authorizer fails, the
-        request is refused."""
+        """What the broker and its services ask of themselves passes, and so does what a broker asks another for its
+        clients (`BY_BROKERS`): over an inter-broker listener, by a principal that may act for the cluster. Where the
+        authorizer fails, the request is refused."""
         if context.internal:
             self._behind(request, context, answer)
             return
         try:
             asking = self._authorization.asking(context, self._name)
-            acts = context.commands and asking.may_cluster(AclOperation.CLUSTER_ACTION, told=False)
+            by_broker = context.commands and self._name in BY_BROKERS
+            acts = by_broker and asking.may_cluster(AclOperation.CLUSTER_ACTION, told=False)
             outcome = None if acts else self._guard(asking, request)
         except UnknownServerError as error:
             answer(self._refusal(self._name, request, error))

@@ -73,6 +73,10 @@ def fetch(asking: Asking, request: data.FetchRequest) -> Outcome:
 
 
 def list_offsets(asking: Asking, request: offsets.ListOffsetsRequest) -> Outcome:
+    """A follower looks where the leader's log begins."""
+    follows = asking.context.commands and request.replica_id >= 0
+    if follows and asking.may_cluster(AclOperation.CLUSTER_ACTION, told=False):
+        return None
     kept, refused = apart(asking, AclOperation.DESCRIBE, request.topics, lambda topic: topic.name)
     rows = [
         offsets.ListOffsetsTopicResponse(

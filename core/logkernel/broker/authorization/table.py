@@ -93,6 +93,10 @@ GUARDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Request class → (module, function). A module is imported when a request of its family first comes."""
 
+BY_BROKERS: Final = frozenset({"CreateTopicsRequest", "OffsetDeleteRequest"})
+"""What a broker asks another for a client that was judged where it asked: to create topics that are missing, and to
+delete a group's offsets before it becomes a share group. Besides, brokers ask what CLUSTER_ACTION allows."""
+
 
 def guard_of(request: str) -> Guard:
     """The guard of a request class; for one without a row, a guard that refuses."""

@@ -18,7 +18,6 @@ from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.contracts import Answer, RequestContext
-from logkernel.vocabulary import AclOperation
 
 if TYPE_CHECKING:
     from logkernel.broker.authorization.asking import Asking, Authorization
@@ -70,13 +69,11 @@ class HandlerContext:
         self.sessions = FetchSessions(slots, int.from_bytes(runtime.random.bytes(4), "big"))
 
     def asking(self, context: RequestContext, request: str) -> Asking | None:
-        """For what only a handler knows to ask of the authorizer; None: the sender may do everything (see `Gate`).
+        """For what only a handler knows to ask of the authorizer; None: the sender may do everything.
         Raises `UnknownServerError` if the authorizer fails."""
         if self.authorization is None or context.internal:
             return None
-        asking = self.authorization.asking(context, request)
-        acts = context.commands and asking.may_cluster(AclOperation.CLUSTER_ACTION, told=False)
-        return None if acts else asking
+        return self.authorization.asking(context, request)
 
     @cached_property
     def verifications(self) -> Verifications:
