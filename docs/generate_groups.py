@@ -1,4 +1,4 @@
-"""Draws the diagrams of docs/groups.md from the machines' own tables; a test keeps them fresh.
+"""Draws the diagrams of docs/groups.md and docs/streams-groups.md from the machines' own tables; a test checks them.
 
 python docs/generate_groups.py
 """
@@ -13,8 +13,11 @@ from typing import Any
 
 from logkernel.plugins.services.groups import state as classic
 from logkernel.plugins.services.groups.consumer import reconcile
+from logkernel.plugins.services.groups.streams import reconcile as streams
+from logkernel.plugins.services.groups.streams.state import STATES
 
 PAGE = Path(__file__).resolve().parent / "groups.md"
+STREAMS_PAGE = PAGE.with_name("streams-groups.md")
 
 
 def diagram(table: Mapping[tuple[Any, Enum], Any], attribute: str) -> str:
@@ -26,9 +29,26 @@ def diagram(table: Mapping[tuple[Any, Enum], Any], attribute: str) -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", *rows, "```"])
 
 
+def states() -> str:
+    """How a Streams group stands, as a table."""
+    rows = [f"| {standing.value} | {state.value} |" for standing, state in STATES.items()]
+    return "\n".join(["| what is stored of the group | state |", "|---|---|", *rows])
+
+
 def page(text: str) -> str:
-    """The page with its diagrams drawn anew, each between two comments with its name."""
-    drawn = {"classic": diagram(classic.TRANSITIONS, "value"), "member": diagram(reconcile.TRANSITIONS, "name")}
+    """docs/groups.md with its diagrams drawn anew."""
+    return _drawn(
+        text, {"classic": diagram(classic.TRANSITIONS, "value"), "member": diagram(reconcile.TRANSITIONS, "name")}
+    )
+
+
+def streams_page(text: str) -> str:
+    """docs/streams-groups.md, likewise."""
+    return _drawn(text, {"streams states": states(), "streams member": diagram(streams.TRANSITIONS, "name")})
+
+
+def _drawn(text: str, drawn: Mapping[str, str]) -> str:
+    """A page with its diagrams, each between two comments with its name."""
     for name, block in drawn.items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         text, count = re.subn(f"{begin}.*?{end}", f"{begin}\n{block}\n{end}", text, flags=re.DOTALL)
@@ -38,3 +58,4 @@ def page(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(PAGE.read_text()))
+    STREAMS_PAGE.write_text(streams_page(STREAMS_PAGE.read_text()))

@@ -1,21 +1,37 @@
-"""docs/groups.md shows the states that the machines have."""
+"""docs/groups.md and docs/streams-groups.md show the states that the machines have."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def test_the_page_is_fresh() -> None:
+@pytest.fixture
+def generator() -> ModuleType:
     spec = importlib.util.spec_from_file_location("generate_groups", DOCS / "generate_groups.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_fresh(generator: ModuleType) -> None:
     page = (DOCS / "groups.md").read_text()
-    assert module.page(page) == page, "run: python docs/generate_groups.py"
+    assert generator.page(page) == page, "run: python docs/generate_groups.py"
     assert page.count("```mermaid") == 2
     assert "UNREVOKED_PARTITIONS --> STABLE" in page
     assert "PreparingRebalance --> CompletingRebalance" in page
+
+
+def test_the_page_of_streams_groups_is_fresh(generator: ModuleType) -> None:
+    page = (DOCS / "streams-groups.md").read_text()
+    assert generator.streams_page(page) == page, "run: python docs/generate_groups.py"
+    assert page.count("```mermaid") == 1
+    assert "UNREVOKED_TASKS --> STABLE" in page
+    assert "| its topics are not as the topology needs them | NotReady |" in page

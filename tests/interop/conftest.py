@@ -135,13 +135,14 @@ def java_transactions(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="session")
 def streams_classpath(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where `WordCount` and Kafka Streams are."""
+    """Where `WordCount`, `StreamsCount` and Kafka Streams are."""
     jars = apache_kafka.fetch(
         apache_kafka.CACHE / f"streams-{apache_kafka.VERSION}",
         (("org.apache.kafka", "kafka-streams", apache_kafka.VERSION),),
     )
     classes = tmp_path_factory.mktemp("streams")
-    command = ["javac", "-cp", f"{jars}/*", "-d", str(classes), str(HERE / "WordCount.java")]
+    sources = [str(HERE / f"{name}.java") for name in ("WordCount", "StreamsCount")]
+    command = ["javac", "-cp", f"{jars}/*", "-d", str(classes), *sources]
     subprocess.run(command, check=True, capture_output=True)
     return f"{classes}:{jars}/*"
 

@@ -25,7 +25,7 @@ DELIBERATE = {
     "broker config": "node.id has a default here, and broker.id beside it",
     "default now": "KRaft keeps min.insync.replicas as a cluster default of its own",
     "default after": "KRaft keeps min.insync.replicas as a cluster default of its own",
-    "group config": "settings of streams groups, and of assignment intervals, are not known here",
+    "group config": "share.assignment.interval.ms is not known here",
 }
 """Steps that are answered otherwise here, and why."""
 

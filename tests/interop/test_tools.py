@@ -34,7 +34,6 @@ OTHERWISE = {
     "elect none": WORDS,
     "elect some": WORDS,
     "shares describe members": "a member is told its partitions at once, not when their state was made",
-    "streams describe none": "streams groups are not served, nor advertised",
     "configs topic all": "topics have some settings more here",
     "features describe": "features of KRaft are not there",
     "acls list": "ACLs are kept and described without an authorizer",

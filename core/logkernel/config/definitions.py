@@ -51,7 +51,8 @@ class Setting:
     chooses: str = ""
     """The kind of plugin that its value names ("cleanup policy"): the names that plugins provide are valid."""
     between: tuple[str, str] | None = None
-    """Of a group's setting, or a dynamic one of a broker: the broker settings that are its lower and upper bound."""
+    """Of a group's setting, or a dynamic one of a broker: the broker settings that are its lower and upper bound; ""
+    for no lower one."""
     above: str = ""
     """Another setting of the group that this one must be greater than."""
     plugin: str = ""
@@ -186,7 +187,7 @@ def _check_references(tables: Tables, declarations: Iterable[PluginDeclaration])
     """Every setting that another one names is there."""
     for declared in declarations:
         for setting in declared.settings:
-            named = dict.fromkeys((*setting.synonyms, *(setting.between or ())), tables[BROKER])
+            named = dict.fromkeys((*setting.synonyms, *filter(None, setting.between or ())), tables[BROKER])
             if setting.above:
                 named[setting.above] = tables[setting.scope]
             for name, table in named.items():

@@ -30,8 +30,9 @@ def group_value(config: BrokerConfig, own: Mapping[str, str], name: str) -> Any:
             log.warning("%s; until then the default holds", refusal(setting, own[name], str(error)))
         else:
             if setting.between is not None:
-                low, high = (config.get(bound) for bound in setting.between)
-                value = min(max(value, low), high)
+                low, high = setting.between
+                value = max(value, config.get(low)) if low else value
+                value = min(value, config.get(high))
             return value
     for behind in setting.synonyms:
         value = config.get(behind)

@@ -120,8 +120,9 @@ def check_bounds(setting: Setting, value: Any, current: Callable[[str], Any]) ->
     if setting.between is None:
         return
     low, high = setting.between
-    between = f"give a value between {current(low)} and {current(high)}, or change the broker's bounds"
-    if value < current(low):
+    span = f"between {current(low)} and {current(high)}" if low else f"of at most {current(high)}"
+    between = f"give a value {span}, or change the broker's bounds"
+    if low and value < current(low):
         raise InvalidConfig(f"{setting.name} must be greater than or equal to {low}; {between}")
     if value > current(high):
         raise InvalidConfig(f"{setting.name} must be less than or equal to {high}; {between}")

@@ -1,4 +1,4 @@
-"""Consumer groups of both protocols, and their committed offsets, as a service.
+"""Groups of consumers, of both protocols, and of Kafka Streams, and their committed offsets, as a service.
 
 The parts, from the bytes up:
 
@@ -15,6 +15,7 @@ The parts, from the bytes up:
     loading       applies many records at once; columns of a batch compiled (_folding) or in Python (pure_folding)
     listing       DescribeGroups, ListGroups, DeleteGroups
     consumer      groups of the protocol of KIP-848, and members of one protocol in groups of the other
+    streams       groups of Kafka Streams, by the protocol of KIP-1071
     machine       `contracts.ServiceMachine`: dispatch, replay, timers
     service       `contracts.Service`: shards, splitting and joining of requests, FindCoordinator
     declared      the settings of brokers and groups
@@ -49,9 +50,11 @@ DECLARATION: Final = ServiceDeclaration(
         "TxnOffsetCommitRequest",
         "ConsumerGroupHeartbeatRequest",
         "ConsumerGroupDescribeRequest",
+        "StreamsGroupHeartbeatRequest",
+        "StreamsGroupDescribeRequest",
     ),
     topic=offsets_topic.TOPIC,
-    features={"group.version": (0, 1, 1)},
+    features={"group.version": (0, 1, 1), "streams.version": (0, 1, 1)},
 )
 
 

@@ -16,6 +16,7 @@ from .offset_key_cache import OffsetKeyCache
 from .records import GroupMetadata, encode_group, group_key
 from .settings import GroupSettings
 from .state import ClassicMember, Event, Group
+from .streams.making import MakingTopics
 from .timers import Key, Timers
 
 RETENTION: Final[Key] = ("retention",)
@@ -68,6 +69,7 @@ class GroupCoordinator:
         "groups",
         "ids",
         "last_token",
+        "making_topics",
         "mono_ms",
         "number",
         "offset_keys",
@@ -102,6 +104,8 @@ class GroupCoordinator:
         self.offset_keys = OffsetKeyCache()
         self.foreign: set[str] = set()
         """Ids of share groups, which no other group may have."""
+        self.making_topics = MakingTopics()
+        """Internal topics of Streams groups. Soft state."""
         self.timers = Timers()
         self.wall_ms = 0
         self.mono_ms = 0

@@ -8,6 +8,8 @@ from logkernel.config.definitions import GROUP, Setting
 from logkernel.config.values import INT, LIST, LONG, STRING, Between, Each, OneOf
 
 from ..offsets_topic import SETTINGS as OFFSETS_TOPIC_SETTINGS
+from .streams.declared import BROKER_ROWS as STREAMS_ROWS
+from .streams.declared import GROUP_ROWS as STREAMS_GROUP_ROWS
 
 NATURAL: Final = Between(0)
 POSITIVE: Final = Between(1)
@@ -129,6 +131,8 @@ BROKER_ROWS: Final = (
         "Time in ms between evaluations of regular expressions, if no topic changed.",
         internal=True,
     ),
+    # groups of Kafka Streams
+    *STREAMS_ROWS,
     # committed offsets
     Setting(
         "offset.metadata.max.bytes", INT, "4096", None, "Maximum size in bytes of the metadata of a committed offset."
@@ -158,6 +162,7 @@ BROKER_ROWS: Final = (
 )
 
 GROUP_ROWS: Final = (
+    *STREAMS_GROUP_ROWS,
     _own(
         "session.timeout.ms",
         "45000",

@@ -28,6 +28,7 @@ from .consumer import classic, cleanup
 from .coordinator import GroupCoordinator, session_key
 from .records import fits
 from .state import ClassicMember, Group, State
+from .streams import leaving
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
 """How long a member that has seen no generation yet may wait for its first; it cannot heartbeat meanwhile."""
@@ -40,10 +41,11 @@ def on_join(coordinator: GroupCoordinator, request: JoinGroupRequest, context: R
     if code:
         refuse(coordinator, request, ticket, code)
         return
-    if request.group_id in coordinator.foreign:
+    owner = coordinator.groups.get(request.group_id)
+    runs_streams = owner is not None and owner.streams is not None and bool(owner.streams.members)
+    if request.group_id in coordinator.foreign or runs_streams:
         refuse(coordinator, request, ticket, InconsistentGroupProtocol.code)
         return
-    owner = coordinator.groups.get(request.group_id)
     members = classic.takes_joins(owner)
     if members is not None:
         classic.on_join(coordinator, members, request, context, ticket)
@@ -54,6 +56,8 @@ def on_join(coordinator: GroupCoordinator, request: JoinGroupRequest, context: R
     group = coordinator.group(request.group_id)
     if group.consumer is not None:  # nobody is in: it goes on as a classic group
         cleanup.erase(coordinator, group.group_id, group.consumer)
+    elif group.streams is not None:
+        leaving.erase(coordinator, group.group_id, group.streams)
     join(coordinator, group, request, context, ticket)
     coordinator.tidy(group)
 

@@ -22,7 +22,8 @@ from logkernel.requests.groups import (
 from .consumer import cleanup
 from .coordinator import GroupCoordinator
 from .records import group_key, offset_key
-from .state import CONSUMER, ClassicMember, Group, State
+from .state import CONSUMER, STREAMS, ClassicMember, Group, State
+from .streams import leaving
 
 ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Read, Delete, Describe, DescribeConfigs, AlterConfigs: what can be done to a group, all of it allowed."""
@@ -43,7 +44,7 @@ def describe(coordinator: GroupCoordinator, group_id: str, context: RequestConte
     """Protocol and metadata are told of a Stable group alone: in between they belong to no generation. Assignments are
     told as they are: members work by them until they rejoin."""
     group = coordinator.groups.get(group_id)
-    if group is None or group.consumer is not None:
+    if group is None or not group.is_classic:
         row = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
         if "group_not_found" in context.capabilities:
             unknown = group is None and group_id not in coordinator.foreign
@@ -84,6 +85,8 @@ def on_list(coordinator: GroupCoordinator, request: ListGroupsRequest, context: 
 
 
 def _protocol_type(group: Group) -> str:
+    if group.streams is not None:
+        return STREAMS
     return group.protocol_type or "" if group.consumer is None else CONSUMER
 
 
@@ -105,6 +108,8 @@ def delete(coordinator: GroupCoordinator, group_id: str) -> int:
         coordinator.append(offset_key(group_id, topic, partition), None)
     if group.consumer is not None:
         cleanup.erase(coordinator, group_id, group.consumer)
-    if group.recorded or group.consumer is None:
+    if group.streams is not None:
+        leaving.erase(coordinator, group_id, group.streams)
+    if group.recorded or group.is_classic:
         coordinator.append(group_key(group_id), None)
     return 0

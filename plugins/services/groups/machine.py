@@ -10,6 +10,7 @@ from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext
 from logkernel.record.layout import Columns
 from logkernel.requests import consumer_groups as consumer_requests
 from logkernel.requests import groups as requests
+from logkernel.requests import streams_groups as streams_requests
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
 
@@ -30,6 +31,14 @@ from .records import (
 )
 from .settings import GroupSettings
 from .state import Group, State
+from .streams import describe as streams_describe
+from .streams import heartbeat as streams_heartbeat
+from .streams import internal_topics
+from .streams import leaving as streams_leaving
+from .streams import progress as streams_progress
+from .streams import records as streams_records
+from .streams import replay as streams_replay
+from .streams.making import Making
 from .timers import Key
 
 Handler = Callable[[GroupCoordinator, Any, RequestContext, int], None]
@@ -48,6 +57,8 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     requests.DeleteGroupsRequest: listing.on_delete_groups,
     consumer_requests.ConsumerGroupHeartbeatRequest: heartbeat.on_heartbeat,
     consumer_requests.ConsumerGroupDescribeRequest: describe.on_describe,
+    streams_requests.StreamsGroupHeartbeatRequest: streams_heartbeat.on_heartbeat,
+    streams_requests.StreamsGroupDescribeRequest: streams_describe.on_describe,
 }
 
 
@@ -85,9 +96,12 @@ class GroupsMachine:
         return self.coordinator.finish()
 
     def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
-        """Take the answer of a transaction's coordinator, the only one to which requests are sent."""
+        """Take the answer of a transaction's coordinator, or that topics of a Streams group are made."""
         self.coordinator.begin(wall_ms, mono_ms)
-        transactions.on_response(self.coordinator, token, response)
+        if isinstance(token, Making):
+            internal_topics.on_response(self.coordinator, token, response)
+        else:
+            transactions.on_response(self.coordinator, token, response)
         return self.coordinator.finish()
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
@@ -100,6 +114,8 @@ class GroupsMachine:
         for group_id, group in self.coordinator.groups.items():
             if group.consumer is not None:
                 progress.topics_changed(self.coordinator, group_id, group.consumer)
+            elif group.streams is not None:
+                group.streams.stale = True
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Offsets of deleted topics get their tombstones."""
@@ -124,6 +140,8 @@ class GroupsMachine:
             self._replay_group(key.group_id, record.value)
         elif (consumer_key := consumer_records.decode_key(record.key)) is not None:
             consumer_replay.replay(self.coordinator, consumer_key, record.value)
+        elif (streams_key := streams_records.decode_key(record.key)) is not None:
+            streams_replay.replay(self.coordinator, streams_key, record.value)
         elif (share_group := share_group_of(record.key)) is not None:
             taken = self.coordinator.foreign
             (taken.discard if record.value is None else taken.add)(share_group)
@@ -166,6 +184,8 @@ class GroupsMachine:
         for group in coordinator.groups.values():
             if group.consumer is not None:
                 leaving.on_loaded(coordinator, group.group_id, group.consumer)
+            elif group.streams is not None:
+                streams_leaving.on_loaded(coordinator, group.group_id, group.streams)
             for member in group.members.values():
                 coordinator.alive(group, member)
             unsettled = group.state is State.STABLE and group.state_ms == NO_TIME
@@ -182,7 +202,7 @@ class GroupsMachine:
         while (key := coordinator.timers.pop(mono_ms)) is not None:
             if key == RETENTION:
                 sweep = True  # once a turn, and after all else
-            elif self._is_of_consumer(key):
+            elif self._is_of_newer(key):
                 late.setdefault(key[1], []).append(key[2])
             else:
                 self._expire(key)
@@ -190,14 +210,16 @@ class GroupsMachine:
             owner = coordinator.groups[group_id]
             if owner.consumer is not None:
                 leaving.on_timers(coordinator, group_id, owner.consumer, dict.fromkeys(members_))
+            elif owner.streams is not None:
+                streams_leaving.remove(coordinator, group_id, owner.streams, dict.fromkeys(members_))
         if sweep:
             offsets.sweep(coordinator)
         return coordinator.finish()
 
-    def _is_of_consumer(self, key: Key) -> bool:
-        """Whether a timer is of a member of a group by the new protocol."""
+    def _is_of_newer(self, key: Key) -> bool:
+        """Whether a timer is of a member of a group by one of the newer protocols."""
         group = self.coordinator.groups.get(key[1])
-        return group is not None and group.consumer is not None and len(key) > 2
+        return group is not None and not group.is_classic and len(key) > 2
 
     def _expire(self, key: Key) -> None:
         group = self.coordinator.groups.get(key[1])
@@ -209,6 +231,9 @@ class GroupsMachine:
             rebalance.on_join_timer(self.coordinator, group)
         elif key[0] == "sync":
             rebalance.on_sync_timer(self.coordinator, group)
+        elif key == streams_progress.initial_key(group.group_id):
+            if group.streams is not None:
+                streams_progress.on_initial_timer(self.coordinator, group.group_id, group.streams)
         elif key == migrate.unsettled_key(group.group_id) and group.state is State.STABLE:
             rebalance.prepare(self.coordinator, group)
 

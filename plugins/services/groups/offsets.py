@@ -48,10 +48,11 @@ from logkernel.vocabulary import NO_ID
 
 from . import transactions
 from .consumer import cleanup, commits
-from .consumer.state import ConsumerGroup
 from .coordinator import RETENTION, GroupCoordinator
 from .records import NO_TIME, CommittedOffset, group_key, is_metadata_too_large, offset_key, offset_value
 from .state import CONSUMER, Group, State
+from .streams import commits as streams_commits
+from .streams import leaving
 
 MAX_SWEPT = 1_000
 """Tombstones that one sweep writes; what is left is swept by the next, which then follows at once."""
@@ -73,7 +74,6 @@ def on_commit(
         member = group.members.get(request.member_id)
         if member is not None:
             coordinator.alive(group, member)
-    consumer = group.consumer if group is not None else None
     topics: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
         name: str | None = topic.name
@@ -82,7 +82,7 @@ def on_commit(
         if fault:
             rows = [OffsetCommitResponsePartition(row.partition_index, fault) for row in topic.partitions]
         else:
-            rows = commit(coordinator, consumer, request, name, topic.partitions)
+            rows = commit(coordinator, group, request, name, topic.partitions)
         topics.append(OffsetCommitResponseTopic(topic.name or name or "", rows, topic.topic_id))
     coordinator.answer(ticket, OffsetCommitResponse(topics=topics))
 
@@ -92,6 +92,10 @@ def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: 
     generation = request.generation_id_or_member_epoch
     if group is not None and group.consumer is not None:
         return commits.fault_of(group.consumer, request.member_id, request.group_instance_id, generation, context)
+    if group is not None and group.streams is not None:
+        return streams_commits.fault_of(
+            group.streams, request.member_id, request.group_instance_id, generation, context
+        )
     if group is None:
         if generation < 0:
             return 0
@@ -110,12 +114,12 @@ def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: 
 
 def commit(
     coordinator: GroupCoordinator,
-    consumer: ConsumerGroup | None,
+    group: Group | None,
     request: OffsetCommitRequest,
     topic: str | None,
     rows: Sequence[OffsetCommitRequestPartition],
 ) -> list[OffsetCommitResponsePartition]:
-    """Append the offsets of one topic, whose partitions a consumer group's member must have held in its epoch."""
+    """Append the offsets of one topic. A member of a newer protocol must have held its partitions in its epoch."""
     if topic is None:
         return [OffsetCommitResponsePartition(row.partition_index, UnknownTopicId.code) for row in rows]
     count, topic_id = coordinator.cluster.partition_count(topic), coordinator.cluster.topic_id(topic)
@@ -126,9 +130,11 @@ def commit(
     results: list[OffsetCommitResponsePartition] = []
     for row in rows:
         partition, code = row.partition_index, 0
-        if consumer is not None:
-            epoch = request.generation_id_or_member_epoch
-            code = commits.fault_of_partition(consumer, request.member_id, epoch, topic_id, partition)
+        epoch = request.generation_id_or_member_epoch
+        if group is not None and group.consumer is not None:
+            code = commits.fault_of_partition(group.consumer, request.member_id, epoch, topic_id, partition)
+        elif group is not None and group.streams is not None:
+            code = streams_commits.fault_of_partition(group.streams, request.member_id, epoch, topic, partition)
         code = code or fault_of_row(row, count, coordinator.settings.offset_metadata_max_bytes)
         if not code:
             value = offset_value(
@@ -170,6 +176,10 @@ def fetch(
     group = coordinator.groups.get(asked.group_id)
     if group is not None and group.consumer is not None:
         code = commits.fetch_fault_of(group.consumer, asked.member_id, asked.member_epoch)
+        if code:
+            return OffsetFetchResponseGroup(asked.group_id, error_code=code)
+    elif group is not None and group.streams is not None:
+        code = streams_commits.fetch_fault_of(group.streams, asked.member_id, asked.member_epoch)
         if code:
             return OffsetFetchResponseGroup(asked.group_id, error_code=code)
     kept = group.offsets if group is not None else {}
@@ -244,7 +254,7 @@ def delete_fault_of(group: Group | None, group_id: str) -> int:
         return InvalidGroupId.code
     if group is None:
         return GroupIdNotFound.code
-    if group.consumer is not None:
+    if not group.is_classic:
         return 0
     return 0 if group.state is State.EMPTY or group.protocol_type == CONSUMER else NonEmptyGroup.code
 
@@ -312,6 +322,9 @@ def _sweep_group(coordinator: GroupCoordinator, group: Group, room: int) -> int:
     if not left and written < room and group.consumer is not None and group.is_empty:
         cleanup.erase(coordinator, group.group_id, group.consumer)
         written += 1
+    if not left and written < room and group.streams is not None and group.is_empty:
+        leaving.erase(coordinator, group.group_id, group.streams)
+        written += 1
     if not left and written < room and group.is_forsaken:
         coordinator.append(group_key(group.group_id), None)
         written += 1
@@ -319,7 +332,7 @@ def _sweep_group(coordinator: GroupCoordinator, group: Group, room: int) -> int:
 
 
 def expired(coordinator: GroupCoordinator, group: Group, topic: str, entry: CommittedOffset) -> bool:
-    if group.protocol_type is None or group.consumer is not None:
+    if group.protocol_type is None or not group.is_classic:
         since_ms = entry.commit_ms
     elif group.state is State.EMPTY:
         since_ms = group.state_ms if group.state_ms != NO_TIME else entry.commit_ms

@@ -59,6 +59,13 @@ from logkernel.requests.groups import (
     SyncGroupResponse,
 )
 from logkernel.requests.sharding import GROUP_TOPIC, TRANSACTION_TOPIC, shard_of
+from logkernel.requests.streams_groups import DescribedGroup as DescribedStreamsGroup
+from logkernel.requests.streams_groups import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 
 from ..append_faults import COORDINATOR_FAULTS
@@ -82,6 +89,7 @@ OF_ONE_GROUP: Final = frozenset(
         OffsetDeleteRequest,
         TxnOffsetCommitRequest,
         ConsumerGroupHeartbeatRequest,
+        StreamsGroupHeartbeatRequest,
     )
 )
 """Requests about one group: each is its own only part, whose response is the answer."""
@@ -126,7 +134,7 @@ class GroupsService:
             case DeleteGroupsRequest():
                 names = dict.fromkeys(request.groups_names)
                 return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in names]
-            case ConsumerGroupDescribeRequest():
+            case ConsumerGroupDescribeRequest() | StreamsGroupDescribeRequest():
                 return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
         raise TypeError(f"groups do not answer {type(request).__name__}")
 
@@ -147,6 +155,8 @@ class GroupsService:
                 return DeleteGroupsResponse(results=[row for response in responses for row in response.results])
             case ConsumerGroupDescribeRequest():
                 return ConsumerGroupDescribeResponse(groups=[row for found in responses for row in found.groups])
+            case StreamsGroupDescribeRequest():
+                return StreamsGroupDescribeResponse(groups=[row for found in responses for row in found.groups])
         raise TypeError(f"groups do not answer {type(request).__name__}")
 
     def _find_coordinators(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
@@ -189,6 +199,8 @@ class GroupsService:
                 return transactions.refusal(request, told)
             case ConsumerGroupHeartbeatRequest():
                 return ConsumerGroupHeartbeatResponse(error_code=told)
+            case StreamsGroupHeartbeatRequest():
+                return StreamsGroupHeartbeatResponse(error_code=told)
         return _refuse_many(request, told)
 
 
@@ -214,9 +226,12 @@ def _refuse_many(request: Any, code: int) -> Any:
         case ConsumerGroupDescribeRequest():
             groups = [DescribedConsumerGroup(code, group_id=name) for name in request.group_ids]
             return ConsumerGroupDescribeResponse(groups=groups)
+        case StreamsGroupDescribeRequest():
+            rows = [DescribedStreamsGroup(code, group_id=name) for name in request.group_ids]
+            return StreamsGroupDescribeResponse(groups=rows)
         case ListGroupsRequest():
             return ListGroupsResponse(code)
         case FindCoordinatorRequest():
-            rows = [Coordinator(key=key, port=-1, error_code=code) for key in request.coordinator_keys]
-            return FindCoordinatorResponse(coordinators=rows)
+            found = [Coordinator(key=key, port=-1, error_code=code) for key in request.coordinator_keys]
+            return FindCoordinatorResponse(coordinators=found)
     raise TypeError(f"groups do not answer {type(request).__name__}")

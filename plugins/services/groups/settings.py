@@ -17,6 +17,7 @@ NAMES: Final[Mapping[str, str]] = {
     "max_session_timeout_ms": "group.max.session.timeout.ms",
     "initial_rebalance_delay_ms": "group.initial.rebalance.delay.ms",
     "max_size": "group.max.size",
+    "streams_max_size": "group.streams.max.size",
     "offset_metadata_max_bytes": "offset.metadata.max.bytes",
     "retention_minutes": "offsets.retention.minutes",
     "retention_check_interval_ms": "offsets.retention.check.interval.ms",
@@ -29,6 +30,7 @@ class GroupSettings:
     max_session_timeout_ms: int = 1_800_000
     initial_rebalance_delay_ms: int = 3_000
     max_size: int = 2**31 - 1
+    streams_max_size: int = 2**31 - 1
     offset_metadata_max_bytes: int = 4_096
     retention_minutes: int = 10_080
     retention_check_interval_ms: int = 600_000

@@ -30,9 +30,11 @@ from logkernel.errors import FencedInstanceId, UnknownMemberId
 
 from .consumer.state import ConsumerGroup
 from .records import CommittedOffset, GroupMetadata, MemberMetadata
+from .streams.state import StreamsGroup
 
 CONSUMER: Final = "consumer"
 """The protocol type whose subscriptions the coordinator can read."""
+STREAMS: Final = "streams"
 MAX_GENERATION: Final = 2**31 - 1
 
 
@@ -131,6 +133,8 @@ class Group:
     """Producer id → (topic, partition) → offset that holds once the producer's transaction commits; none is empty."""
     consumer: ConsumerGroup | None = None
     """What the group is by the protocol of KIP-848; while it is set, nothing classic is in here but offsets."""
+    streams: StreamsGroup | None = None
+    """What the group is by the protocol of KIP-1071; likewise, and never beside `consumer`."""
 
     # soft
     static: dict[str, str] = field(factory=dict)
@@ -169,27 +173,35 @@ class Group:
     @property
     def is_unused(self) -> bool:
         kept = self.members or self.pending or self.offsets or self.uncommitted or self.recorded or self.returning
-        return self.state is State.EMPTY and not (kept or self.is_known) and self.consumer is None
+        return self.state is State.EMPTY and not (kept or self.is_known) and self.is_classic
 
     @property
     def is_forsaken(self) -> bool:
-        """Whether it has no members and none is joining: a tombstone may delete it. KIP-848 groups have their own
-        tombstones."""
+        """Whether it has no members and none is joining: a tombstone may delete it. Groups of the newer protocols
+        have their own tombstones."""
         waits = self.state is not State.EMPTY or self.pending or self.returning
-        return not waits and (self.recorded or self.consumer is None)
+        return not waits and (self.recorded or self.is_classic)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members of either protocol."""
-        return self.state is State.EMPTY and (self.consumer is None or not self.consumer.members)
+        """Whether it has no members of any protocol."""
+        newer = self.consumer or self.streams
+        return self.state is State.EMPTY and (newer is None or not newer.members)
+
+    @property
+    def is_classic(self) -> bool:
+        return self.consumer is None and self.streams is None
 
     @property
     def kind(self) -> str:
+        if self.streams is not None:
+            return STREAMS
         return "classic" if self.consumer is None else "consumer"
 
     @property
     def state_name(self) -> str:
-        return self.state.value if self.consumer is None else self.consumer.state.value
+        newer = self.consumer or self.streams
+        return self.state.value if newer is None else newer.state.value
 
     def next_generation(self) -> int:
         return self.generation + 1 if self.generation < MAX_GENERATION else 1
@@ -299,8 +311,9 @@ class Group:
 
     def reads(self, topic: str) -> bool:
         """Whether members may be reading `topic`; consumers whose subscription cannot be read may read all."""
-        if self.consumer is not None:
-            return self.consumer.reads(topic)
+        newer = self.consumer or self.streams
+        if newer is not None:
+            return newer.reads(topic)
         if self.subscribed is None:
             return self.protocol_type == CONSUMER
         return topic in self.subscribed

@@ -57,6 +57,7 @@ from .consumer import commits
 from .coordinator import Asked, GroupCoordinator, Transaction
 from .records import CommittedOffset, OffsetKey, encode_offset, is_metadata_too_large, offset_key
 from .state import Group, State
+from .streams import commits as streams_commits
 
 OFFSETS_TOPIC: Final = offsets_topic.TOPIC.name
 
@@ -180,6 +181,16 @@ def fault_of(group: Group | None, request: TxnOffsetCommitRequest) -> int:
             transactional=True,
         )
         return AS_COMMITTERS_KNOW.get(code, code)
+    if group.streams is not None:
+        code = streams_commits.fault_of(
+            group.streams,
+            request.member_id,
+            request.group_instance_id,
+            generation,
+            RequestContext(),
+            transactional=True,
+        )
+        return AS_COMMITTERS_KNOW.get(code, code)
     if generation < 0 and group.state is State.EMPTY:
         return 0
     if generation < 0 and not request.member_id and request.group_instance_id is None:
@@ -191,6 +202,11 @@ def fault_of(group: Group | None, request: TxnOffsetCommitRequest) -> int:
 def _fault_of_partition(
     coordinator: GroupCoordinator, group: Group | None, request: TxnOffsetCommitRequest, topic: str, partition: int
 ) -> int:
+    if group is not None and group.streams is not None:
+        code = streams_commits.fault_of_partition(
+            group.streams, request.member_id, request.generation_id, topic, partition
+        )
+        return AS_COMMITTERS_KNOW.get(code, code)
     if group is None or group.consumer is None:
         return 0
     topic_id = coordinator.cluster.topic_id(topic)

@@ -86,6 +86,8 @@ ROWS: Final = (
     Row(85, "WriteShareGroupState", 0, 1, 0, "share_state", "write_share_group_state"),
     Row(86, "DeleteShareGroupState", 0, 0, 0, "share_state", "delete_share_group_state"),
     Row(87, "ReadShareGroupStateSummary", 0, 1, 0, "share_state", "read_share_group_state_summary"),
+    Row(88, "StreamsGroupHeartbeat", 0, 0, 0, "streams_groups", "streams_group_heartbeat"),
+    Row(89, "StreamsGroupDescribe", 0, 0, 0, "streams_groups", "streams_group_describe"),
     Row(90, "DescribeShareGroupOffsets", 0, 1, 0, "share_offsets", "describe_share_group_offsets"),
     Row(91, "AlterShareGroupOffsets", 0, 0, 0, "share_offsets", "alter_share_group_offsets"),
     Row(92, "DeleteShareGroupOffsets", 0, 0, 0, "share_offsets", "delete_share_group_offsets"),

@@ -1,9 +1,9 @@
 """What releases of Apache Kafka advertised, for a broker that is to look like one (`logkernel.as.version`).
 
 An API counts as a release's where a broker of it served it as it came: KIP-848 groups (behind a switch before 4.0),
-share groups (before 4.2) and the APIs of KRaft's early access (before 3.3) are not among them. Versions below those
-that `registry` has are left out: Kafka 4 dropped them. Facts from the message definitions of the releases 2.8 to 3.9,
-and from answers of brokers 2.8 to 4.3 to ApiVersions.
+share groups and Streams groups (before 4.2) and the APIs of KRaft's early access (before 3.3) are not among them.
+Versions below those that `registry` has are left out: Kafka 4 dropped them. Facts from the message definitions of the
+releases 2.8 to 3.9, and from answers of brokers 2.8 to 4.3 to ApiVersions.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ SHARE_GROUPS: Final = (
     "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
     "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
 )  # fmt: skip
+STREAMS_GROUPS: Final = ("StreamsGroupHeartbeat", "StreamsGroupDescribe")
 
 STEPS_BACK: Final[tuple[tuple[str, Mapping[str, int]], ...]] = (
     ("4.3", {}),
@@ -31,7 +32,7 @@ STEPS_BACK: Final[tuple[tuple[str, Mapping[str, int]], ...]] = (
         "4.1",
         {
             "ListOffsets": 10, "OffsetCommit": 9, "OffsetFetch": 9, "WriteTxnMarkers": 1,
-            **dict.fromkeys(SHARE_GROUPS, ABSENT),
+            **dict.fromkeys((*SHARE_GROUPS, *STREAMS_GROUPS), ABSENT),
         },
     ),
     ("4.0", {"Produce": 12, "Fetch": 17, "AlterPartitionReassignments": 0, "ListTransactions": 1,
@@ -72,7 +73,8 @@ STEPS_BACK: Final[tuple[tuple[str, Mapping[str, int]], ...]] = (
 )  # fmt: skip
 """Release, the newest first → API → the highest version that it had, where that is less than in the release above."""
 
-FEATURES_SINCE: Final = {"transaction.version": "4.0", "group.version": "4.0", "share.version": "4.2"}
+FEATURES_SINCE: Final = {"transaction.version": "4.0", "group.version": "4.0", "share.version": "4.2",
+                         "streams.version": "4.2"}  # fmt: skip
 RELEASES: Final = tuple(release for release, _ in STEPS_BACK)
 
 

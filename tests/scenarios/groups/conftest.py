@@ -53,6 +53,11 @@ GROUP_DEFAULTS = {
     "consumer.session.timeout.ms": 45_000,
     "consumer.heartbeat.interval.ms": 5_000,
     "consumer.assignment.interval.ms": 1_000,
+    "streams.session.timeout.ms": 45_000,
+    "streams.heartbeat.interval.ms": 5_000,
+    "streams.assignment.interval.ms": 1_000,
+    "streams.initial.rebalance.delay.ms": 0,
+    "streams.num.standby.replicas": 0,
 }
 
 
@@ -63,6 +68,7 @@ class Topics:
     partitions: dict[str, int]
     ids: dict[str, UUID] = field(factory=dict)
     group_version: int = 1
+    streams_version: int = 1
     assignors: dict[str, Assignor] = field(factory=lambda: {"uniform": UniformAssignor(), "range": RangeAssignor()})
     group_settings: dict[tuple[str, str], int] = field(factory=dict)
     """(group, name) → what it has of its own."""
@@ -77,7 +83,10 @@ class Topics:
         return self.assignors[name]
 
     def feature_level(self, name: str) -> int:
-        return self.group_version if name == "group.version" else 0
+        return {"group.version": self.group_version, "streams.version": self.streams_version}.get(name, 0)
+
+    def is_internal(self, topic: str) -> bool:
+        return topic.startswith("__")
 
     def partition_count(self, topic: str) -> int | None:
         return self.partitions.get(topic)
@@ -253,6 +262,10 @@ class World:
             if group.consumer is not None or (kept is not None and kept.consumer is not None):
                 assert kept is not None
                 check_consumer_group(self, group, kept)
+                continue
+            if group.streams is not None or (kept is not None and kept.streams is not None):
+                assert kept is not None
+                check_streams_group(self, group, kept)
                 continue
             self._check_group(group)
             if kept is not None and group.state in (State.EMPTY, State.STABLE):
@@ -446,6 +459,36 @@ def check_consumer_group(world: World, group: Any, kept: Any) -> None:
         if key[0] in ("session", "revoke", "rejoin", "resync") and key[1] == group.group_id:
             assert key[2] in now.members, f"{key} outlives its member"
     assert set(now.regexes) == now.regexes_of(now.members.values())
+
+
+def check_streams_group(world: World, group: Any, kept: Any) -> None:
+    """What KIP-1071 demands of a group at all times, and that all of it is what the log folds to."""
+    now, then = group.streams, kept.streams
+    assert now is not None
+    assert then is not None
+    assert group.state is State.EMPTY, "a group is of one protocol"
+    assert group.consumer is None
+    assert not group.members
+    for name in ("facts", "recorded", "assignment_epoch", "assigned_ms", "members", "targets", "holders"):
+        assert getattr(now, name) == getattr(then, name), name
+    assert now.assignment_epoch <= now.epoch
+    assert set(now.targets) <= set(now.members)
+    held = [(place, name) for name, member in now.members.items() for place in (*member.assigned, *member.revoking)]
+    active = [place for place, _ in held if place[0].name == "ACTIVE"]
+    assert len(active) == len(set(active)), "a task is active twice"
+    for place in {place for place, _ in held}:
+        processes = [(now.members[name].facts.process_id, other) for other, name in held if other[1:] == place[1:]]
+        assert len({process for process, _ in processes}) == len(processes), "a process has a task twice"
+    timers = world.machine.coordinator.timers
+    for member in now.members.values():
+        assert ("session", group.group_id, member.member_id) in timers
+        assert member.epoch <= now.assignment_epoch
+        revokes = member.state.name == "UNREVOKED_TASKS"
+        assert (("revoke", group.group_id, member.member_id) in timers) == revokes
+    for key in timers:
+        if key[0] in ("session", "revoke") and key[1] == group.group_id:
+            assert key[2] in now.members, f"{key} outlives its member"
+        assert key != ("streams-initial", group.group_id) or now.members
 
 
 def durable(group: Any) -> Any:

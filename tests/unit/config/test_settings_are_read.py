@@ -23,7 +23,7 @@ OTHERS = ("client", "peer", "perf", "table", "testing", "cli", "inspect")
 """Rooms of other programs, or with tables of other settings."""
 TABLES = ("unused.py", "declared.py", "table_broker.py", "table_log.py", "table_topic.py")
 DECLARED = re.compile(r'\bSetting\(\s*"[a-zA-Z0-9.]+"')
-PREFIXES = ("group.consumer.", "group.share.", "consumer.", "share.")
+PREFIXES = ("group.consumer.", "group.share.", "group.streams.", "consumer.", "share.", "streams.")
 LITERAL = 10
 """Characters of a name with gaps (f"zookeeper.ssl.{kind}.type") that have to be given."""
 

@@ -14,7 +14,7 @@ from logkernel.errors import BY_CODE
 from logkernel.plugins.assignors.range import RangeAssignor
 from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services import groups
-from logkernel.requests import consumer_groups, transactions
+from logkernel.requests import consumer_groups, streams_groups, transactions
 from logkernel.requests import groups as requests
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
@@ -141,7 +141,7 @@ def test_every_request_can_be_refused_with_every_code() -> None:
     ours = service()
     for name in groups.DECLARATION.requests:
         for code in BY_CODE:
-            family = next(f for f in (requests, transactions, consumer_groups) if hasattr(f, name))
+            family = next(f for f in (requests, transactions, consumer_groups, streams_groups) if hasattr(f, name))
             ours.refusal(getattr(family, name)(), code)
     with pytest.raises(TypeError):
         ours.refusal(object(), 1)

@@ -214,6 +214,9 @@ def test_a_groups_own_settings() -> None:
         {"share.auto.offset.reset": "by_duration:-PT1S"},
         {"share.isolation.level": "dirty"},
         {"share.sesion.timeout.ms": "45000"},
+        {"streams.num.standby.replicas": "3"},
+        {"streams.num.standby.replicas": "-1"},
+        {"streams.session.timeout.ms": "1000"},
     ],
 )
 def test_settings_that_are_refused(own: dict[str, str]) -> None:
@@ -223,9 +226,9 @@ def test_settings_that_are_refused(own: dict[str, str]) -> None:
 
 def test_the_bounds_are_settings() -> None:
     bounded = [row for row in CONFIG.definitions.group.values() if row.between is not None]
-    assert len(bounded) == 8
+    assert len(bounded) == 12
     for row in bounded:
         assert row.between is not None
         low, high = row.between
-        assert CONFIG.get(low) < CONFIG.get(high)
+        assert (CONFIG.get(low) if low else 0) < CONFIG.get(high)
     validate_group(CONFIG, {"share.auto.offset.reset": "by_duration:P1D", "share.isolation.level": "read_committed"})

@@ -14,10 +14,10 @@ OLDEST_KNOWN = broker_versions.BROKER_API_VERSIONS
 
 COMMANDS = {4, 5, 6, 7, 56, 67}
 BEHIND_A_SWITCH = {
-    **dict.fromkeys((76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92), "4.2"),
+    **dict.fromkeys((76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92), "4.2"),
     **dict.fromkeys((68, 69), "4.0"),
 }
-"""API of share groups and of KIP-848 groups → the first release that served it as it came."""
+"""API of share groups, Streams groups and KIP-848 groups → the first release that served it as it came."""
 OF_KRAFT = {55, 64, 74, 75}
 """APIs that brokers over ZooKeeper lack."""
 
@@ -56,10 +56,16 @@ def test_features_came_with_releases() -> None:
         "transaction.version": (0, 2, 2),
         "group.version": (0, 1, 1),
         "share.version": (0, 1, 1),
+        "streams.version": (0, 1, 1),
         "own": (1, 1, 1),
     }
     assert dict(NEWEST.shown(levels)) == levels
-    assert set(release("4.3").shown(levels)) == {"transaction.version", "group.version", "share.version"}
+    assert set(release("4.3").shown(levels)) == {
+        "transaction.version",
+        "group.version",
+        "share.version",
+        "streams.version",
+    }
     assert set(release("4.1").shown(levels)) == {"transaction.version", "group.version"}
     assert set(release("3.9").shown(levels)) == set()
 

@@ -75,6 +75,8 @@ GUARDS: Final[Mapping[str, tuple[str, str]]] = {
     "DescribeShareGroupOffsetsRequest": ("shares", "describe_share_group_offsets"),
     "AlterShareGroupOffsetsRequest": ("shares", "alter_share_group_offsets"),
     "DeleteShareGroupOffsetsRequest": ("shares", "delete_share_group_offsets"),
+    "StreamsGroupHeartbeatRequest": ("streams", "streams_group_heartbeat"),
+    "StreamsGroupDescribeRequest": ("streams", "streams_group_describe"),
     "ForgetShareRequest": ("cluster", "act"),
     "InitializeShareGroupStateRequest": ("cluster", "act"),
     "ReadShareGroupStateRequest": ("cluster", "act"),

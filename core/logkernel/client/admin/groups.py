@@ -1,4 +1,4 @@
-"""Groups of every kind: classic, consumer (KIP-848), share (KIP-932)."""
+"""Groups of every kind: classic, consumer (KIP-848), share (KIP-932), streams (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ from logkernel.requests.groups import (
     MemberIdentity,
 )
 from logkernel.requests.share_groups import ShareGroupDescribeRequest
+from logkernel.requests.streams_groups import StreamsGroupDescribeRequest
 from logkernel.vocabulary import TopicPartition
 
-CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+STICKY = "sticky"
+"""The assignor of Streams groups, which the protocol has no field for."""
 DEAD = "Dead"
 _NOT_THIS_KIND = (GroupIdNotFound.code, UnsupportedVersion.code)
 """Brokers without a type of group answer the second for all its groups."""
@@ -48,7 +51,10 @@ class GroupListing:
 
 @mutable
 class GroupMember:
-    """`epoch` is -1 in a classic group; `target` is the assignment that a member of a consumer group moves to."""
+    """`epoch` is -1 in a classic group; `target` is what a member of a consumer or Streams group moves to.
+
+    A member of a Streams group has the partitions that its active tasks read.
+    """
 
     id: str
     instance_id: str | None
@@ -98,6 +104,7 @@ def describe_groups(groups: str | Iterable[str]) -> Plan[dict[str, GroupDescript
         (ConsumerGroupDescribeRequest, _consumer),
         (DescribeGroupsRequest, _classic),
         (ShareGroupDescribeRequest, _share),
+        (StreamsGroupDescribeRequest, _streams),
     ):
         left = [group for group in wanted if isinstance(found.get(group, GroupIdNotFound()), GroupIdNotFound)]
         asks = [Ask(make([group]), ("group", group), in_rows("groups")) for group in left]
@@ -158,6 +165,41 @@ def _share(row: Any) -> GroupDescription:
     ]
     return GroupDescription(
         row.group_id, SHARE, row.group_state, row.assignor_name, members, row.group_epoch, row.assignment_epoch, SHARE
+    )
+
+
+def _streams(row: Any) -> GroupDescription:
+    subtopologies = row.topology.subtopologies or () if row.topology is not None else ()
+    sources = {
+        one.subtopology_id: [*one.source_topics, *(topic.name for topic in one.repartition_source_topics)]
+        for one in subtopologies
+    }
+    topics = tuple(sorted({name for names in sources.values() for name in names}))
+
+    def read(assignment: Any) -> tuple[TopicPartition, ...]:
+        return tuple(
+            TopicPartition(topic, index)
+            for tasks in assignment.active_tasks
+            for topic in sources.get(tasks.subtopology_id, ())
+            for index in tasks.partitions
+        )
+
+    members = [
+        GroupMember(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            member.rack_id,
+            member.member_epoch,
+            topics,
+            read(member.assignment),
+            read(member.target_assignment),
+        )
+        for member in row.members
+    ]
+    return GroupDescription(
+        row.group_id, STREAMS, row.group_state, STICKY, members, row.group_epoch, row.assignment_epoch, STREAMS
     )
 
 

@@ -110,7 +110,7 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
     found = owner.consumer if owner is not None else None
     if found is None and not comes:
         raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
-    if request.group_id in coordinator.foreign:
+    if request.group_id in coordinator.foreign or (owner is not None and owner.streams is not None):
         raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
     group = found or (ConsumerGroup(epoch=FIRST_EPOCH) if owner is None else migrate.upgrade(coordinator, owner))
     check_room(coordinator, group, request.member_id, request.instance_id)

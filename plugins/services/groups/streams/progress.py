@@ -1,0 +1,207 @@
+"""The steps that follow from a member's heartbeat.
+
+    the member, the topology or   ──►  the group's epoch  ──►  a new target  ──►  the member is led
+    its topics changed                 grows                   is made            towards it
+
+Nothing here changes the group, save what is soft: it appends records, and `replay` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import evolve, frozen
+
+from logkernel.errors import InvalidRequest, UnknownServerError
+
+from ..coordinator import GroupCoordinator
+from ..timers import Key
+from . import records, sticky
+from .configured import Configured, configure
+from .reconcile import Goal, reconcile
+from .records import NO_TOPOLOGY, GroupFacts, MemberFacts, Place
+from .state import StreamsGroup, StreamsMember
+from .topology import Topology, check
+
+INITIAL_DELAY: Final = "initial rebalance delay"
+INTERVAL: Final = "assignment interval"
+NO_HASH: Final = 0
+
+
+def initial_key(group_id: str) -> Key:
+    """The first target of a group that was empty waits for more members."""
+    return ("streams-initial", group_id)
+
+
+@frozen
+class Step:
+    """What a heartbeat came to."""
+
+    member: StreamsMember
+    topology: Topology
+    configured: Configured
+    delayed: str = ""
+    """What holds back a new target."""
+
+
+def own_int(coordinator: GroupCoordinator, group_id: str, name: str) -> int:
+    """Return the setting `streams.<name>`: the group's if it is set, else the broker's."""
+    return int(coordinator.cluster.group_setting(group_id, f"streams.{name}"))
+
+
+def advance(
+    coordinator: GroupCoordinator,
+    group_id: str,
+    group: StreamsGroup,
+    member: StreamsMember,
+    facts: MemberFacts,
+    brought: Topology | None,
+    held: frozenset[Place] | None,
+) -> Step:
+    """The member as it is with these facts, its records appended. Raises `KafkaError`."""
+    known = group.members.get(member.member_id)
+    updated = evolve(member, facts=facts)
+    changed = known is None or known.facts != facts
+    if changed:
+        coordinator.append(records.key(records.MEMBER, group_id, member.member_id), records.encode_member(facts))
+    topology = _topology(coordinator, group_id, group, brought)
+    configured, metadata_hash = _configured(coordinator, group, topology)
+    if configured.is_ready:
+        _check_tasks(configured, held)
+    validated = topology.epoch if configured.is_ready else NO_TOPOLOGY
+    wanted = GroupFacts(group.epoch, metadata_hash, validated, _configs(coordinator, group_id))
+    epoch = group.epoch
+    if changed or wanted != group.facts:
+        epoch += 1
+        keep_group(coordinator, group_id, evolve(wanted, epoch=epoch))
+    if not group.members:
+        _wait_for_more(coordinator, group_id)
+    goal_epoch, target, delayed = _target(coordinator, group_id, group, updated, epoch, topology, configured)
+    after = reconcile(updated, Goal(goal_epoch, target, group.holders, held))
+    if known is None or after.current() != known.current():
+        value = records.encode_current(after.current())
+        coordinator.append(records.key(records.CURRENT, group_id, after.member_id), value)
+    return Step(after, topology, configured, delayed)
+
+
+def keep_group(coordinator: GroupCoordinator, group_id: str, facts: GroupFacts) -> None:
+    coordinator.append(records.key(records.GROUP, group_id), records.encode_group(facts))
+
+
+def _configs(coordinator: GroupCoordinator, group_id: str) -> tuple[tuple[str, str], ...]:
+    return (("num.standby.replicas", str(own_int(coordinator, group_id, "num.standby.replicas"))),)
+
+
+# ---------------------------------------------------------------- topology
+
+
+def _topology(coordinator: GroupCoordinator, group_id: str, group: StreamsGroup, brought: Topology | None) -> Topology:
+    """The group's topology: the first that a member brought. Raises `KafkaError`."""
+    if brought is not None:
+        check(brought, [name for name in brought.required if coordinator.cluster.is_internal(name)])
+    known = group.topology
+    if known is None:
+        if brought is None:
+            raise UnknownServerError("The topology is null and the group topology is also null.")
+        coordinator.append(records.key(records.TOPOLOGY, group_id), records.encode_topology(brought))
+        return brought
+    if brought is not None and brought.epoch >= known.epoch and not brought.is_same(known):
+        raise InvalidRequest("Topology updates are not supported yet.")
+    return known
+
+
+def _configured(coordinator: GroupCoordinator, group: StreamsGroup, topology: Topology) -> tuple[Configured, int]:
+    """The topology with the topics that there are, and the hash of these."""
+    if group.configured is not None and not group.stale and topology is group.topology:
+        return group.configured, group.facts.metadata_hash
+    configured = configure(topology, coordinator.cluster.partition_count)
+    if topology is group.topology:
+        group.configured, group.stale = configured, False
+    return configured, hash_of(coordinator, topology)
+
+
+def hash_of(coordinator: GroupCoordinator, topology: Topology) -> int:
+    """It changes with the name, id or size of any topic that is there; as a signed 64-bit number."""
+    digest = hashlib.blake2b(digest_size=8)
+    empty = True
+    for name in sorted(topology.required):
+        count, topic_id = coordinator.cluster.partition_count(name), coordinator.cluster.topic_id(name)
+        if count is not None and topic_id is not None:
+            digest.update(topic_id.bytes + count.to_bytes(4, "big") + name.encode() + b"\0")
+            empty = False
+    return NO_HASH if empty else int.from_bytes(digest.digest(), "big", signed=True) or 1
+
+
+def _check_tasks(configured: Configured, held: frozenset[Place] | None) -> None:
+    for _, subtopology, partition in held or ():
+        count = configured.tasks.get(subtopology)
+        if count is None:
+            raise InvalidRequest(f"Subtopology {subtopology} does not exist in the topology.")
+        if not 0 <= partition < count:
+            raise InvalidRequest(
+                f"Task {partition} for subtopology {subtopology} is invalid. Number of tasks for this subtopology:"
+                f" {count}"
+            )
+
+
+# ---------------------------------------------------------------- target
+
+
+def _wait_for_more(coordinator: GroupCoordinator, group_id: str) -> None:
+    delay_ms = own_int(coordinator, group_id, "initial.rebalance.delay.ms")
+    if delay_ms > 0 and initial_key(group_id) not in coordinator.timers:
+        coordinator.after(initial_key(group_id), delay_ms)
+
+
+def _target(
+    coordinator: GroupCoordinator,
+    group_id: str,
+    group: StreamsGroup,
+    updated: StreamsMember,
+    epoch: int,
+    topology: Topology,
+    configured: Configured,
+) -> tuple[int, frozenset[Place], str]:
+    """(its epoch, the member's part of it, what holds back a new one)."""
+    if initial_key(group_id) in coordinator.timers:
+        return group.assignment_epoch, frozenset(), INITIAL_DELAY
+    if epoch <= group.assignment_epoch:
+        return group.assignment_epoch, group.target_of(updated.member_id), ""
+    since_ms = coordinator.wall_ms - group.assigned_ms
+    if group.assigned_ms and 0 <= since_ms < own_int(coordinator, group_id, "assignment.interval.ms"):
+        return group.assignment_epoch, group.target_of(updated.member_id), INTERVAL
+    made = make_target(coordinator, group_id, group, group.with_member(updated), epoch, topology, configured)
+    return epoch, made[updated.member_id], ""
+
+
+def make_target(
+    coordinator: GroupCoordinator,
+    group_id: str,
+    group: StreamsGroup,
+    members: Mapping[str, StreamsMember],
+    epoch: int,
+    topology: Topology,
+    configured: Configured,
+) -> dict[str, frozenset[Place]]:
+    """Member → its places, with the records appended; nothing for anybody where the topology is not ready."""
+    made: dict[str, frozenset[Place]] = dict.fromkeys(members, frozenset())
+    if configured.is_ready:
+        clients = {name: sticky.Client(one.facts.process_id, group.target_of(name)) for name, one in members.items()}
+        stateful = [one.subtopology_id for one in topology.subtopologies if one.is_stateful]
+        standbys = own_int(coordinator, group_id, "num.standby.replicas")
+        made = sticky.assign(clients, configured.tasks, stateful, standbys)
+    for name, places in sorted(made.items()):
+        if group.targets.get(name) != places:
+            coordinator.append(records.key(records.TARGET, group_id, name), records.encode_target(places))
+    value = records.encode_target_epoch(epoch, coordinator.wall_ms)
+    coordinator.append(records.key(records.TARGET_EPOCH, group_id), value)
+    return made
+
+
+def on_initial_timer(coordinator: GroupCoordinator, group_id: str, group: StreamsGroup) -> None:
+    """The delay is over: all that have come until now get their tasks."""
+    if group.members and group.topology is not None and group.epoch > group.assignment_epoch:
+        configured, _ = _configured(coordinator, group, group.topology)
+        make_target(coordinator, group_id, group, group.members, group.epoch, group.topology, configured)

@@ -1,0 +1,51 @@
+"""The fold of a Streams group's records."""
+
+from __future__ import annotations
+
+from ..coordinator import GroupCoordinator
+from . import records
+from .records import NO_TIME, StreamsKey
+from .state import FIRST_EPOCH, StreamsGroup
+
+
+def replay(coordinator: GroupCoordinator, key: StreamsKey, value: bytes | None) -> None:
+    """Raises `CorruptMessage`."""
+    if value is None:
+        _forget(coordinator, key)
+        return
+    owner = coordinator.group(key.group_id)
+    group = owner.streams
+    if group is None:
+        group = owner.streams = StreamsGroup()
+    if key.kind == records.GROUP:
+        group.facts, group.recorded = records.decode_group(value), True
+    elif key.kind == records.MEMBER:
+        group.keep_facts(key.member_id, records.decode_member(value))
+    elif key.kind == records.TARGET_EPOCH:
+        group.assignment_epoch, group.assigned_ms = records.decode_target_epoch(value)
+    elif key.kind == records.TARGET:
+        group.targets[key.member_id] = records.decode_target(value)
+    elif key.kind == records.CURRENT:
+        group.keep_current(key.member_id, records.decode_current(value))
+    else:
+        group.topology, group.configured = records.decode_topology(value), None
+
+
+def _forget(coordinator: GroupCoordinator, key: StreamsKey) -> None:
+    owner = coordinator.groups.get(key.group_id)
+    if owner is None or owner.streams is None:
+        return
+    group = owner.streams
+    if key.kind == records.GROUP:
+        owner.streams, owner.is_known = None, False
+        coordinator.tidy(owner)
+    elif key.kind == records.MEMBER:
+        group.forget_member(key.member_id)
+    elif key.kind == records.TARGET_EPOCH:
+        group.assignment_epoch, group.assigned_ms = FIRST_EPOCH, NO_TIME
+    elif key.kind == records.TARGET:
+        group.targets.pop(key.member_id, None)
+    elif key.kind == records.CURRENT:
+        group.forget_current(key.member_id)
+    else:
+        group.topology = group.configured = None
