@@ -30,7 +30,7 @@ log = logging.getLogger("logkernel.security")
 
 CredentialOf = Callable[[str, str], "ScramCredential | None"]
 """(mechanism, user) → the keys of a SCRAM user."""
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
 class ListenerProtection:
@@ -126,6 +126,8 @@ class ListenerProtection:
     def _maker(self, mechanism: str) -> Callable[[], Any]:
         if mechanism == "PLAIN":
             return self._plain()
+        if mechanism == "OAUTHBEARER":
+            return self._oauthbearer()
         from logkernel.security.sasl.scram import ScramServer
 
         return lambda: ScramServer(mechanism, lambda user: self._credential_of(mechanism, user))
@@ -154,6 +156,20 @@ class ListenerProtection:
             return same and known is not None
 
         return lambda: PlainServer(check)
+
+    def _oauthbearer(self) -> Callable[[], Any]:
+        from logkernel.security.sasl.oauthbearer import OAuthBearerServer
+        from logkernel.security.tokens.listener_keys import validator_of
+
+        prefix = "oauthbearer."
+        own = {name.removeprefix(prefix): text for name, text in self._settings.items() if name.startswith(prefix)}
+        options = jaas.parse(own["sasl.jaas.config"]).options if own.get("sasl.jaas.config") else {}
+        known = {name: secret.reveal() for name, secret in options.items()}
+        try:
+            validate = validator_of({**self._settings, **own}, known)
+        except ConfigError as error:
+            raise ConfigError(f"listener {self.name}: {error}") from None
+        return lambda: OAuthBearerServer(validate)
 
     def _wrong(self, setting: str, problem: str, remedy: str) -> ConfigError:
         return ConfigError(f"listener {self.name}: {setting}: {problem}; {remedy}")

@@ -1,0 +1,59 @@
+"""A broker that asks for tokens, and our client that has one in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from identity_provider import jwks, signed
+
+import logkernel
+from logkernel.errors import SaslAuthenticationFailed
+
+
+def settings(token: Path) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": token.as_uri(),
+    }
+
+
+@pytest.fixture
+def broker(start_broker: Callable[..., Any], tmp_path: Path) -> Any:
+    (tmp_path / "keys.json").write_bytes(jwks("rsa-1"))
+    return start_broker(
+        "--set", "sasl.enabled.mechanisms=OAUTHBEARER",
+        "--set", f"sasl.oauthbearer.jwks.endpoint.url={(tmp_path / 'keys.json').as_uri()}",
+        "--set", "sasl.oauthbearer.expected.audience=kafka",
+        "--set", "connection.failed.authentication.delay.ms=1",
+        listen="SASL_PLAINTEXT://127.0.0.1:0",
+    )  # fmt: skip
+
+
+def test_a_signed_token_lets_a_client_in(broker: Any, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(signed())
+    with logkernel.connect(broker.bootstrap, **settings(tmp_path / "token")) as log, log.producer() as producer:
+        assert producer.send("orders", b"x").result(10).offset == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        (signed("rsa-2"), "a key that is not in the JWKS"),
+        (signed(aud="elsewhere"), "Audience"),
+        (signed(exp=1_700_000_000), "expired"),
+    ],
+)
+def test_another_token_does_not_and_the_log_says_why(broker: Any, tmp_path: Path, token: str, reason: str) -> None:
+    (tmp_path / "token").write_text(token)
+    with (
+        pytest.raises(SaslAuthenticationFailed, match="invalid_token"),
+        logkernel.connect(broker.bootstrap, **settings(tmp_path / "token")) as log,
+        log.admin() as admin,
+    ):
+        admin.list_topics()
+    assert reason in broker.log()
+    assert token.split(".")[2] not in broker.log()
