@@ -16,7 +16,7 @@ from logkernel.broker.router import COMMANDS
 from logkernel.broker.runtime import Runtime
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.config.broker import BrokerConfig
-from logkernel.contracts import Answer, PeerTransport, RequestContext
+from logkernel.contracts import ADMITTED, Admission, Answer, PeerTransport, RequestContext
 from logkernel.errors import NetworkException
 from logkernel.kernel import Kernel
 from logkernel.requests.data import FetchRequest, FetchResponse, ReplicaState
@@ -60,6 +60,9 @@ class Door:
 
     def security(self, listener: str) -> None:
         return None
+
+    def admit(self, listener: str, host: str) -> Admission:
+        return ADMITTED
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return {}

@@ -34,7 +34,7 @@ from logkernel.broker.scheduler import Scheduler
 from logkernel.broker.service_host.lent import Lent
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.broker.turn import Turn
-from logkernel.contracts import Answer, ListenerSecurity, RequestContext
+from logkernel.contracts import Admission, Answer, ListenerSecurity, RequestContext
 from logkernel.controller.effects import Effects
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
@@ -161,6 +161,10 @@ class Broker:
 
     def security(self, listener: str) -> ListenerSecurity | None:
         return self.authentication.of(listener)
+
+    def admit(self, listener: str, host: str) -> Admission:
+        of_brokers = listener in self.governance.command_listeners and len(self.runtime.config.listeners) > 1
+        return self.quotas.admit(listener, host, of_brokers=of_brokers)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self.cluster.features()

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from logkernel.contracts import Answer, BrokerDoor, ListenerSecurity, RequestContext
+from logkernel.contracts import Admission, Answer, BrokerDoor, ListenerSecurity, RequestContext
 from logkernel.requests.data import ProduceRequest
 
 
@@ -67,6 +67,9 @@ class Gate:
 
     def security(self, listener: str) -> ListenerSecurity | None:
         return self._door.security(listener)
+
+    def admit(self, listener: str, host: str) -> Admission:
+        return self._door.admit(listener, host)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self._door.features()

@@ -153,6 +153,14 @@ class BrokerConfig:
         """Where to listen, without what is a KRaft controller's."""
         return self._of_clients("listeners")
 
+    def of_listener(self, listener: str, name: str, default: Any = None) -> Any:
+        """The value that a listener has of its own of a setting, typed; `default` where it has none."""
+        full = f"{PER_LISTENER}{listener.lower()}.{name}"
+        setting = self.definitions.of_broker(full)
+        if setting is None or full not in self._effective:
+            return default
+        return convert(setting.typed(self._effective[full].text), full, full)
+
     def security_protocol(self, listener: str) -> str:
         """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
         return protocols_by_name(self.get("listener.security.protocol.map")).get(listener, DEFAULT_NAME)

@@ -45,10 +45,11 @@ def _row(
     own: bool = False,
     chooses: str = "",
     inert: bool = False,
+    per_listener: bool = False,
 ) -> Setting:
     return Setting(
         name, kind, default, validator, doc, synonyms=tuple(synonyms.split()), dynamic=dynamic, own=own,
-        chooses=chooses, inert=inert,
+        chooses=chooses, inert=inert, per_listener=per_listener,
     )  # fmt: skip
 
 
@@ -233,7 +234,25 @@ ROWS: tuple[Setting, ...] = (
         None,
         "Time in ms after which an idle connection is closed; negative never closes it.",
     ),
-    _row("max.connections", INT, "2147483647", NATURAL, "Maximum number of open connections.", dynamic=True),
+    _row(
+        "max.connections",
+        INT,
+        "2147483647",
+        NATURAL,
+        "Maximum number of open connections of each listener.",
+        dynamic=True,
+        per_listener=True,
+    ),
+    _row(
+        "max.connection.creation.rate",
+        INT,
+        "2147483647",
+        NATURAL,
+        "Connections a second that may be made to this broker, not counting a listener for brokers alone; one of a"
+        " listener's own is for that listener (KIP-612). Connections that come faster wait.",
+        dynamic=True,
+        per_listener=True,
+    ),
     _row(
         "max.connections.per.ip",
         INT,

@@ -51,7 +51,7 @@ internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes ka
 kafka.csv.metrics.reporter.enabled kafka.metrics.polling.interval.secs kafka.metrics.reporters
 log.dir.failure.timeout.ms log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
 log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
-max.connection.creation.rate metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+metadata.log.dir metadata.log.max.record.bytes.between.snapshots
 metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
 metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
 metrics.sample.window.ms num.io.threads num.network.threads num.replica.alter.log.dirs.threads offset.metadata.max.bytes
@@ -112,7 +112,7 @@ zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.t
 _DYNAMIC = """
 background.threads config.providers follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
 group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms group.streams.assignment.interval.ms
-log.local.retention.bytes log.local.retention.ms max.connection.creation.rate metric.reporters num.io.threads
+log.local.retention.bytes log.local.retention.ms  metric.reporters num.io.threads
 num.network.threads principal.builder.class remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
 remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
 remote.log.manager.copy.max.bytes.per.second remote.log.manager.expiration.thread.pool.size

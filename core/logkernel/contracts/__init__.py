@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from logkernel.contracts.service import TransactionalMachine as TransactionalMachine
     from logkernel.contracts.shared_coordination import SessionEvents as SessionEvents
     from logkernel.contracts.shared_coordination import SharedCoordination as SharedCoordination
+    from logkernel.contracts.transport import ADMITTED as ADMITTED
+    from logkernel.contracts.transport import Admission as Admission
     from logkernel.contracts.transport import BrokerDoor as BrokerDoor
     from logkernel.contracts.transport import Failed as Failed
     from logkernel.contracts.transport import Listener as Listener
@@ -77,6 +79,8 @@ if TYPE_CHECKING:
     from logkernel.contracts.transport import Transport as Transport
 
 _HOMES = {
+    "ADMITTED": "transport",
+    "Admission": "transport",
     "Answer": "common",
     "Assignor": "assignor",
     "Authorizer": "authorizer",

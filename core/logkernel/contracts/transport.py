@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from logkernel.contracts.common import Answer, RequestContext
 from logkernel.contracts.security import ListenerSecurity
+
+
+class Admission(NamedTuple):
+    """What a listener does with a connection that was made."""
+
+    wait_ms: int = 0
+    """For so long it reads nothing of it, nor of those that come after it."""
+    close_ms: int = -1
+    """Then it closes it after so long; -1: it does not."""
+
+
+ADMITTED: Final = Admission()
 
 
 class BrokerDoor(Protocol):
@@ -35,6 +47,11 @@ class BrokerDoor(Protocol):
 
     def features_epoch(self) -> int:
         """Return a number that grows with every change of a finalized level."""
+        ...
+
+    def admit(self, listener: str, host: str) -> Admission:
+        """Report that a connection from the address `host` was made, or, if it had to wait for those before it, that it
+        is its turn (KIP-612)."""
         ...
 
     def disconnected(self, listener: str, connection_id: int) -> None:

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -15,6 +16,7 @@ from logkernel.attrs_lite import field, frozen
 from logkernel.contracts import BrokerDoor
 from logkernel.errors import SslAuthenticationException
 
+from .admission import Admissions
 from .connection import OPEN, ApiCodec, ServerConnection
 from .polling import busy_poll
 from .releases import NEWEST, release
@@ -55,12 +57,13 @@ class ListenerSettings:
     as_version: str = ""
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> ListenerSettings:
+    def of(cls, settings: Mapping[str, Any], listener: str = "") -> ListenerSettings:
         get = settings.get
+        most = int(get("max.connections", UNLIMITED))
         return cls(
             max_request_bytes=int(get("socket.request.max.bytes", 104857600)),
             max_idle_ms=int(get("connections.max.idle.ms", 600000)),
-            max_connections=int(get("max.connections", UNLIMITED)),
+            max_connections=min(most, int(get(f"listener.name.{listener.lower()}.max.connections", UNLIMITED))),
             max_per_ip=int(get("max.connections.per.ip", UNLIMITED)),
             per_ip_overrides=_overrides(get("max.connections.per.ip.overrides", "")),
             backlog=int(get("socket.listen.backlog.size", 50)),
@@ -224,6 +227,23 @@ class Connection(asyncio.BufferedProtocol):
         self.machine.set_muted(False)
         self._after_sending()
 
+    def hold(self) -> None:
+        """Read nothing until `let_in`."""
+        self.machine.set_muted(True)
+        if not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+
+    def let_in(self) -> None:
+        self.machine.set_muted(False)
+        self._after_sending()
+
+    def is_closing(self) -> bool:
+        return self.transport.is_closing()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
     def stop_reading(self) -> None:
         """Take no more requests, for good."""
         self._resuming = True
@@ -288,7 +308,7 @@ class TcpListener:
         self.door = door
         self.machine = machine
         self._grace_s = grace_s
-        self.settings = ListenerSettings.of(settings)
+        self.settings = ListenerSettings.of(settings, name)
         as_version = self.settings.as_version
         self.release = release(as_version) if as_version and not door.commands(name) else NEWEST
         """Brokers among themselves speak everything."""
@@ -299,6 +319,7 @@ class TcpListener:
         self.connections: set[Connection] = set()
         self.per_ip: Counter[str] = Counter()
         self.shared = new_buffer(SHARED_BYTES) if sys.platform != "win32" else None
+        self._admissions = Admissions(self.loop, partial(door.admit, name))
         self._servers: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._crowded = False
@@ -349,6 +370,8 @@ class TcpListener:
             self._turn_away(connection, f"max.connections.per.ip={limit}")
         elif len(self.connections) > settings.max_connections:
             self._turn_away(connection, f"max.connections={settings.max_connections}")
+        else:
+            self._admissions.came(connection)
 
     def cipher_room(self) -> memoryview:
         """Where a connection receives ciphertext, which it decrypts in the same turn."""
@@ -406,6 +429,7 @@ class TcpListener:
         """See `contracts.Listener`; takes a second at most."""
         if self._sweeper is not None:
             self._sweeper.cancel()
+        self._admissions.close()
         if self._authenticators is not None:
             self._authenticators.shutdown(wait=False, cancel_futures=True)
         for server in self._servers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -302,6 +303,22 @@ def test_a_producer_of_librdkafka_is_told_its_time() -> None:
         producer.poll(0)
         assert [event.throttle_time for event in told][-1] == 0
         del producer
+
+
+def test_an_address_that_connects_too_often_is_not_served() -> None:
+    from confluent_kafka.admin import AdminClient
+
+    with Kafka(settings={"quota.window.num": 2}) as kafka:
+        set_quota(kafka.log, {"ip": "127.0.0.1"}, connection_creation_rate=1)
+        host, _, port = kafka.bootstrap_servers.rpartition(":")
+        crowd = [socket.create_connection((host, int(port))) for _ in range(10)]
+        assert crowd[-1].recv(1) == b"", "ten are more than one a second allows"
+        kafka.clock.advance(seconds=5)
+        client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        assert client.list_topics(timeout=30).brokers
+        for each in crowd:
+            each.close()
+        del client
 
 
 def test_every_broker_of_a_cluster_takes_a_quota_into_force(eventually: Callable[..., None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from logkernel.cluster.network import ProcessNetwork
-from logkernel.contracts import Answer, RequestContext
+from logkernel.contracts import ADMITTED, Admission, Answer, RequestContext
 
 
 class Door:
@@ -35,6 +35,9 @@ class Door:
 
     def security(self, listener: str) -> None:
         return None
+
+    def admit(self, listener: str, host: str) -> Admission:
+        return ADMITTED
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from logkernel.contracts import RequestContext
+from logkernel.contracts import ADMITTED, Admission, RequestContext
 from logkernel.plugins.transport.tcp.registry import BY_REQUEST, ROWS
 from logkernel.plugins.transport.tcp.transport import TcpTransport
 
@@ -24,6 +24,10 @@ class FakeDoor:
         self.replies: dict[str, Callable[[Any], Any]] = {}
         self.seen: list[tuple[Any, RequestContext]] = []
         self.gone: list[tuple[str, int]] = []
+        self.came: list[str] = []
+        """Addresses of connections that were made."""
+        self.admissions: list[Admission] = []
+        """What the next ones are to do."""
         self.parked: list[Callable[[Any], None]] = []
         self.names = frozenset(row.request_name for row in ROWS)
         self.levels: dict[str, tuple[int, int, int]] = {}
@@ -44,6 +48,10 @@ class FakeDoor:
 
     def security(self, listener: str) -> None:
         return None
+
+    def admit(self, listener: str, host: str) -> Admission:
+        self.came.append(host)
+        return self.admissions.pop(0) if self.admissions else ADMITTED
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self.levels

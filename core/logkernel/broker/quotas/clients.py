@@ -17,6 +17,8 @@ from logkernel.errors import ThrottlingQuotaExceeded
 
 BUCKET_KEPT_MS = 3_600_000
 """An idle bucket is forgotten with its debt after an hour, as in Kafka."""
+MOST_CONCERNED = 10_000
+"""Clients of which it is remembered whether a quota applies to them."""
 PERCENT_OF_NS = 100 / 1_000_000_000
 
 
@@ -94,16 +96,29 @@ class ClientQuotas:
         self._mutation_limits = Limits({}, "")
         self._mutation_window = mutation_window
         self._buckets: Meters[TokenBucket] = Meters(TokenBucket)
+        self._concerned: dict[tuple[str, str], bool] = {}
 
     def configure(self, quotas: Quotas) -> None:
         """Take other quotas into force; what clients have used stays."""
         for each in (self.written, self.read, self.busy):
             each.configure(quotas)
+        self._concerned.clear()
         self._mutation_limits = Limits(quotas, "controller_mutation_rate")
 
     def __bool__(self) -> bool:
         """Whether there is a quota that every request has to be measured for."""
         return bool(self.written.limits or self.read.limits or self.busy.limits)
+
+    def concern(self, user: str, client_id: str) -> bool:
+        """Whether there is one for this client."""
+        found = self._concerned.get((user, client_id))
+        if found is None:
+            if len(self._concerned) >= MOST_CONCERNED:
+                self._concerned.clear()
+            kinds = (self.written, self.read, self.busy)
+            found = any(each.limits.of(user, client_id) is not None for each in kinds)
+            self._concerned[user, client_id] = found
+        return found
 
     def mutations(self, user: str, client_id: str, now_ms: int, *, strict: bool) -> Mutations | None:
         """None where no quota applies."""

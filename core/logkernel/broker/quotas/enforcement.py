@@ -4,16 +4,18 @@ there is something to measure."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.broker.runtime import Runtime
-from logkernel.contracts import Answer, RequestContext
+from logkernel.contracts import ADMITTED, Admission, Answer, RequestContext
 from logkernel.controller.image import ClusterImage
 
 if TYPE_CHECKING:
     from logkernel.broker.quotas.clients import Mutations
     from logkernel.broker.quotas.metering import Metering
 
+RATE: Final = "max.connection.creation.rate"
+UNLIMITED: Final = 2**31 - 1
 Route = Callable[[Any, RequestContext, Answer], None]
 
 
@@ -38,7 +40,23 @@ class Enforcement:
         """The quota of a request that creates or deletes partitions; None where none applies."""
         return None if self._metering is None else self._metering.mutations(context)
 
+    def admit(self, listener: str, host: str, *, of_brokers: bool) -> Admission:
+        """A connection came to a listener; to one `of_brokers`, the broker-wide rate does not apply, as in Kafka."""
+        config = self._runtime.config
+        broker_rate = None if of_brokers else _limit(config.get(RATE))
+        listener_rate = _limit(config.of_listener(listener, RATE, UNLIMITED))
+        if self._metering is None:
+            if broker_rate is listener_rate is None:
+                return ADMITTED
+            self._metering = self._made()
+        now_ms = self._runtime.clock.mono_ms()
+        return self._metering.connections.admit(listener, host, now_ms, broker_rate, listener_rate)
+
     def _made(self) -> Metering:
         from logkernel.broker.quotas.metering import Metering
 
         return Metering(self._runtime)
+
+
+def _limit(rate: int) -> int | None:
+    return None if rate == UNLIMITED else rate

@@ -1,4 +1,4 @@
-"""Which quota applies to whom, by the precedence of KIP-55.
+"""Which quota applies to whom, by the precedence of KIP-55 and KIP-612.
 
 Of a client, the first of these that there is:
 
@@ -12,16 +12,18 @@ Of a client, the first of these that there is:
     ( , client-id)          all connections with that client id
     ( , default)            all connections with each client id
 
-A client without a client id has the empty one, to which defaults apply.
+Of an address: its own, else the default. A client without a client id has the empty one, to which defaults apply.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from logkernel.controller.image import Entity
-from logkernel.controller.quotas import CLIENT_ID, USER
+from logkernel.controller.quotas import CLIENT_ID, IP, USER
 
 Quotas = Mapping[Entity, Mapping[str, float]]
 Whose = tuple[str | None, str | None]
@@ -70,3 +72,31 @@ class Limits:
             if quota is not None:
                 return Limit(quota, (None, client_id))
         return None
+
+
+class AddressLimits:
+    """The quota of addresses, `connection_creation_rate`."""
+
+    def __init__(self, quotas: Quotas, name: str) -> None:
+        rows = [(entity[0][1], values[name]) for entity, values in quotas.items() if entity[0][0] == IP]
+        self._quotas = {None if address is None else plain_address(address): quota for address, quota in rows}
+
+    def __bool__(self) -> bool:
+        return bool(self._quotas)
+
+    def of(self, address: str) -> float | None:
+        """The quota of an address as `plain_address` writes it."""
+        quota = self._quotas.get(address)
+        return self._quotas.get(None) if quota is None else quota
+
+
+@lru_cache(maxsize=1024)
+def plain_address(text: str) -> str:
+    """An address in the one way to write it: an IPv4 address that came over IPv6 is IPv4. What is no address, such as
+    the name of a pipe, is left as it is."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from logkernel.broker.fetch_sessions import replica_of
 from logkernel.broker.quotas.clients import PERCENT_OF_NS, ClientQuotas, Mutations
+from logkernel.broker.quotas.connections import ConnectionRates
 from logkernel.broker.quotas.limits import Quotas
 from logkernel.broker.quotas.windows import Window
 from logkernel.broker.runtime import Runtime
@@ -45,9 +46,11 @@ class Metering:
         window = Window(get("quota.window.num"), get("quota.window.size.seconds") * 1000)
         mutations = Window(get("controller.quota.window.num"), get("controller.quota.window.size.seconds") * 1000)
         self.quotas = ClientQuotas(window, mutations)
+        self.connections = ConnectionRates(window)
 
     def configure(self, quotas: Quotas) -> None:
         self.quotas.configure(quotas)
+        self.connections.configure(quotas)
 
     # ------------------------------------------------------------ requests
 
@@ -55,22 +58,23 @@ class Metering:
         return partial(self._measure, route)
 
     def _measure(self, route: Route, request: Any, context: RequestContext, answer: Answer) -> None:
+        quotas, user, client_id = self.quotas, context.principal.name, context.client_id or ""
         name = type(request).__name__
         if (
-            context.internal
+            not quotas.concern(user, client_id)
+            or context.internal
             or name in BROKERS_OWN
             or (name == "FetchRequest" and context.commands and replica_of(request) >= 0)
         ):
             route(request, context, answer)
             return
-        quotas, user, client_id = self.quotas, context.principal.name, context.client_id or ""
         if name in FETCHES:
             most = quotas.read.most_at_once(user, client_id)
             if most is not None:
                 request.max_bytes = min(request.max_bytes, most)
         written = _written_bytes(request) if name == "ProduceRequest" else 0
         call = _Call(self, context, answer, written)
-        if quotas.busy.limits and quotas.busy.limits.of(user, client_id) is not None:
+        if quotas.busy.limits.of(user, client_id) is not None:
             call.begin()
             route(request, context, call.answer)
             call.end()

@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from logkernel.contracts import Answer, Listener, RequestContext, Transport
+from logkernel.contracts import ADMITTED, Admission, Answer, Listener, RequestContext, Transport
 from logkernel.errors import NetworkException
 from logkernel.kernel import Kernel
 from logkernel.requests.groups import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
@@ -51,6 +51,9 @@ class Door:
 
     def security(self, listener: str) -> None:
         return None
+
+    def admit(self, listener: str, host: str) -> Admission:
+        return ADMITTED
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return {"group.version": (0, 1, 1)}

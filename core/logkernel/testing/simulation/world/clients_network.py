@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from logkernel.attrs_lite import evolve
 from logkernel.cluster.gate import Gate
-from logkernel.contracts import Answer, BrokerDoor, ListenerSecurity, RequestContext
+from logkernel.contracts import Admission, Answer, BrokerDoor, ListenerSecurity, RequestContext
 from logkernel.testing.simulation.world.connection import GHOSTS_MS, Way, as_answered, as_sent
 from logkernel.testing.simulation.world.stage import Stage
 
@@ -120,6 +120,9 @@ class _Channel:
 
     def security(self, listener: str) -> ListenerSecurity | None:
         return self._gate.security(listener)
+
+    def admit(self, listener: str, host: str) -> Admission:
+        return self._gate.admit(listener, host)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self._gate.features()
