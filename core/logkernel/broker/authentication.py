@@ -72,7 +72,10 @@ class Authentication:
         from logkernel.security.listener import ListenerProtection
 
         wall_ms = self._runtime.clock.wall_ms
-        return ListenerProtection(listener, protocol, settings, credential_of=self._credential, wall_ms=wall_ms)
+        try:
+            return ListenerProtection(listener, protocol, settings, credential_of=self._credential, wall_ms=wall_ms)
+        except ConfigError as error:
+            raise ConfigError(f"listener {listener}: {error}") from None
 
     def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
         from logkernel.security.sasl.scram import ScramCredential

@@ -184,6 +184,20 @@ ROWS: tuple[Setting, ...] = (
         Each(),
         "Audiences of which a token must name one; empty: it need not name any.",
     ),
+    _row(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        LONG,
+        "100",
+        Between(1),
+        "Time in ms before a failed read of the keys is first tried again.",
+    ),
+    _row(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        LONG,
+        "10000",
+        Between(1),
+        "Upper bound of that time in ms.",
+    ),
     _row("sasl.oauthbearer.expected.issuer", STRING, None, None, "The issuer that a token must name."),
     _row(
         "sasl.oauthbearer.clock.skew.seconds",

@@ -135,18 +135,16 @@ class ListenerProtection:
     def _plain(self) -> Callable[[], Any]:
         from logkernel.security.sasl.plain import PlainServer
 
-        name = "plain.sasl.jaas.config"
-        text = self._settings.get(name) or self._settings.get("sasl.jaas.config")
-        if not text:
+        options = self._login("plain")
+        if not options:
             raise self._wrong(
-                name,
+                "plain.sasl.jaas.config",
                 "PLAIN has no users",
                 'give org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";',
             )
-        options = jaas.parse(text).options
         passwords = {
-            option.removeprefix("user_"): secret.reveal().encode()
-            for option, secret in options.items()
+            option.removeprefix("user_"): text.encode()
+            for option, text in options.items()
             if option.startswith("user_")
         }
 
@@ -161,18 +159,23 @@ class ListenerProtection:
         from logkernel.security.sasl.oauthbearer import OAuthBearerServer
         from logkernel.security.tokens.listener_keys import validator_of
 
-        prefix = "oauthbearer."
-        own = {name.removeprefix(prefix): text for name, text in self._settings.items() if name.startswith(prefix)}
-        options = jaas.parse(own["sasl.jaas.config"]).options if own.get("sasl.jaas.config") else {}
-        known = {name: secret.reveal() for name, secret in options.items()}
-        try:
-            validate = validator_of({**self._settings, **own}, known)
-        except ConfigError as error:
-            raise ConfigError(f"listener {self.name}: {error}") from None
+        validate = validator_of(self._of("oauthbearer"), self._login("oauthbearer"), lambda: self._wall_ms() / 1000)
         return lambda: OAuthBearerServer(validate)
 
-    def _wrong(self, setting: str, problem: str, remedy: str) -> ConfigError:
-        return ConfigError(f"listener {self.name}: {setting}: {problem}; {remedy}")
+    def _of(self, mechanism: str) -> Mapping[str, str]:
+        """The settings of one mechanism, its own above those of the listener."""
+        prefix = f"{mechanism}."
+        own = {name.removeprefix(prefix): text for name, text in self._settings.items() if name.startswith(prefix)}
+        return {**self._settings, **own}
+
+    def _login(self, mechanism: str) -> dict[str, str]:
+        """The options of a mechanism's login module."""
+        text = self._of(mechanism).get(jaas.NAME)
+        return {name: secret.reveal() for name, secret in jaas.parse(text).options.items()} if text else {}
+
+    @staticmethod
+    def _wrong(setting: str, problem: str, remedy: str) -> ConfigError:
+        return ConfigError(f"{setting}: {problem}; {remedy}")
 
 
 def tls_settings(settings: Mapping[str, str]) -> TlsSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ from typing import Any
 import pytest
 import trustme
 from attrs import frozen
+from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
 
 import logkernel
 from logkernel import aio
@@ -269,3 +272,69 @@ def test_a_clients_certificate_says_who_it_is(start_broker: StartBroker, tmp_pat
         log.admin(default_api_timeout_ms=2000, request_timeout_ms=1000) as admin,
     ):
         admin.list_topics()
+
+
+UNSECURED = "listener.name.out.oauthbearer.sasl.server.callback.handler.class"
+
+
+@pytest.fixture
+def tokens(start_broker: StartBroker, tmp_path: Path) -> Callable[[str], Any]:
+    """Starts a broker that takes tokens by one setting."""
+
+    def start(setting: str) -> Any:
+        return start_broker(
+            "--set", "listener.security.protocol.map=OUT:SASL_PLAINTEXT", "--set", setting,
+            "--set", "sasl.enabled.mechanisms=OAUTHBEARER", "--set", "connection.failed.authentication.delay.ms=1",
+            listen="OUT://127.0.0.1:0",
+        )  # fmt: skip
+
+    return start
+
+
+def with_token(user: str) -> dict[str, str]:
+    login = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f'{login} unsecuredLoginStringClaim_sub="{user}";',
+    }
+
+
+def test_an_unsecured_token_is_taken_where_a_test_wants_it(tokens: Callable[[str], Any]) -> None:
+    broker = tokens(f"{UNSECURED}=org.apache.kafka.x.OAuthBearerUnsecuredValidatorCallbackHandler")
+    with logkernel.connect(broker.bootstrap, **with_token("ann")) as log:
+        assert write_and_read(log, "orders") == [b"one", b"two"]
+
+
+def test_an_unsecured_token_is_refused_where_keys_sign_tokens(tokens: Callable[[str], Any], tmp_path: Path) -> None:
+    keys = tmp_path / "jwks.json"
+    public = ec.generate_private_key(ec.SECP256R1()).public_key()
+    keys.write_text(json.dumps({"keys": [ECAlgorithm.to_jwk(public, as_dict=True)]}))
+    broker = tokens(f"sasl.oauthbearer.jwks.endpoint.url={keys.as_uri()}")
+    with (
+        pytest.raises(SaslAuthenticationFailed),
+        logkernel.connect(broker.bootstrap, **with_token("ann")) as log,
+        log.admin() as admin,
+    ):
+        admin.list_topics()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            ["listeners=SASL_PLAINTEXT://127.0.0.1:0"],
+            "GSSAPI is not served here; name some of",
+        ),
+        (["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=PLAIN"], "PLAIN has no users; give"),
+        (["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=OAUTHBEARER"], "OAUTHBEARER has no keys"),
+        (["listeners=SSL://127.0.0.1:0"], "ssl.keystore.location: the listener speaks TLS and has no key; name a file"),
+        (["listeners=SSL://127.0.0.1:0", "ssl.keystore.location=/nowhere.pem"], "/nowhere.pem"),
+    ],
+)
+def test_a_listener_that_cannot_be_secure_ends_the_start(
+    settings: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word for setting in settings for word in ("--set", setting)]
+    assert main(["serve", "--data", str(tmp_path / "data"), *given]) == 2
+    assert said in capsys.readouterr().err
