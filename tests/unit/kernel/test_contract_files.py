@@ -20,6 +20,7 @@ def defined(module: str) -> set[str]:
     body = ast.parse((FOLDER / f"{module}.py").read_text()).body
     found = {node.name for node in body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     aliases = [node.targets[0] for node in body if isinstance(node, ast.Assign)]
+    aliases += [node.target for node in body if isinstance(node, ast.AnnAssign)]
     return {
         name for name in (*found, *(alias.id for alias in aliases if isinstance(alias, ast.Name))) if name[0] != "_"
     }
