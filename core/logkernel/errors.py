@@ -7,7 +7,7 @@ where a broker answers with a code only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 class LogkernelError(Exception):
@@ -883,6 +883,12 @@ class ShareSessionLimitReached(KafkaError):
     code = 133
     retriable = True
 
+
+REFUSALS: Final = (
+    ConfigError, IllegalSaslState, SaslAuthenticationFailed, SslAuthenticationException, UnsupportedSaslMechanism,
+)  # fmt: skip
+"""Errors of a connection that the next one will have, too: it is not worth waiting for (Kafka's
+`AuthenticationException`, and settings that hold no more, as of a file that is gone)."""
 
 BY_CODE: dict[int, type[KafkaError]] = {error.code: error for error in KafkaError.__subclasses__()}
 """Every protocol error by its code; code 0 is no error."""

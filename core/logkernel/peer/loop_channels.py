@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from logkernel.errors import NetworkException
-from logkernel.peer.network import LOSSES, REFUSALS, Action, Close, Connect, Network, Transmit
+from logkernel.errors import REFUSALS, NetworkException
+from logkernel.peer.network import LOSSES, Action, Close, Connect, Network, Transmit
 
 Event = Callable[[int], None]
 """Takes the monotonic time in ms."""

@@ -21,27 +21,13 @@ from typing import Any, Final, Protocol
 
 from attrs import define, field
 
-from logkernel.errors import (
-    ConfigError,
-    IllegalSaslState,
-    NetworkException,
-    SaslAuthenticationFailed,
-    SslAuthenticationException,
-    UnsupportedSaslMechanism,
-)
+from logkernel.errors import REFUSALS, NetworkException
 from logkernel.peer.backoff import Backoff, Chance
 
 DOWN, CONNECTING, UP = range(3)
 NONE: Final[frozenset[str]] = frozenset()
-LOSSES: Final = (
-    IllegalSaslState, NetworkException, SaslAuthenticationFailed, SslAuthenticationException, UnsupportedSaslMechanism,
-)  # fmt: skip
+LOSSES: Final = (NetworkException, *REFUSALS)
 """What a channel is closed with: also one that stood, and failed when it had to authenticate again."""
-REFUSALS: Final = (
-    ConfigError, IllegalSaslState, SaslAuthenticationFailed, SslAuthenticationException, UnsupportedSaslMechanism,
-)  # fmt: skip
-"""Errors of a connection that the next one will have, too: it is not worth waiting for (Kafka's
-`AuthenticationException`, and settings that hold no more, as of a file that is gone)."""
 APART: Final = 1 << 32
 """Added to a coordinator's id: its own connection, which no parked fetch holds up."""
 

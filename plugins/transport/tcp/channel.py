@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import selectors
 import socket
 import sys
@@ -21,23 +20,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from logkernel.contracts import Buffer
-from logkernel.errors import (
-    NetworkException,
-    RequestTimedOut,
-    SaslAuthenticationFailed,
-    SslAuthenticationException,
-    UnsupportedSaslMechanism,
-)
+from logkernel.errors import REFUSALS, NetworkException, RequestTimedOut, SslAuthenticationException
 
 from .client import READY, ClientConnection
+from .client_security import Authentication, authentication_of, failure, security_of, tls_session
 from .response_buffer import ResponseBuffer
 from .wire import WireError
 
 if TYPE_CHECKING:
-    from logkernel.security.sasl.mechanism import ClientMechanism
-    from logkernel.security.settings import ClientSecurity
-    from logkernel.security.tls import TlsSession
-
     from .tls_socket import TlsSocket
 
 DEFAULT_CLIENT_ID: Final = "logkernel"
@@ -78,63 +68,6 @@ def _tune(peer: socket.socket, settings: Mapping[str, Any]) -> None:
         size = int(settings.get(name, -1))
         if size >= 0 and peer.getsockopt(socket.SOL_SOCKET, option) != AS_TOLD * size:
             peer.setsockopt(socket.SOL_SOCKET, option, size)
-
-
-def _security(settings: Mapping[str, Any]) -> ClientSecurity | None:
-    """None: plain text, and nobody asks who we are."""
-    if str(settings.get("security.protocol") or "PLAINTEXT").upper() == "PLAINTEXT":
-        return None
-    from logkernel.security.settings import ClientSecurity
-
-    return ClientSecurity.of(settings)
-
-
-def _session(security: ClientSecurity, host: str) -> TlsSession | None:
-    if security.tls is None:
-        return None
-    from logkernel.security.tls import TlsSession
-
-    return TlsSession(security.context(), server_side=False, server_hostname=host)
-
-
-REFUSALS: Final = (SaslAuthenticationFailed, SslAuthenticationException, UnsupportedSaslMechanism)
-"""What a channel fails with as it is: to try again does not help."""
-
-
-def _failed(address: str, why: str | Exception) -> Exception:
-    """What a channel is closed with."""
-    text = f"connection to {address}: {why}"
-    return type(why)(text) if isinstance(why, REFUSALS) else NetworkException(text)
-
-
-class Authentication:
-    """The client's half of SASL on one connection: runs the mechanism that the machine asks for."""
-
-    __slots__ = ("_again_s", "_host", "_mechanism", "_security")
-
-    def __init__(self, security: ClientSecurity, host: str) -> None:
-        self._security = security
-        self._host = host
-        self._mechanism: ClientMechanism | None = None
-        self._again_s = float("inf")
-
-    def respond(self, challenge: bytes) -> bytes | None:
-        """As `ClientMechanism.respond`, with a new mechanism for each authentication. It may wait."""
-        if self._mechanism is None:
-            self._mechanism = self._security.mechanism(self._host)
-        message = self._mechanism.respond(challenge)
-        if message is None:
-            self._mechanism = None
-        return message
-
-    def ended(self, lifetime_ms: int) -> None:
-        """The session began. It is renewed at 85 to 95 % of its lifetime, as Kafka's clients do; 0: it does not end."""
-        due_s = time.monotonic() + lifetime_ms / 1000 * random.uniform(0.85, 0.95)
-        self._again_s = due_s if lifetime_ms else float("inf")
-
-    def is_due(self) -> bool:
-        """Whether it is time to authenticate again."""
-        return time.monotonic() >= self._again_s
 
 
 def _drop(output: deque[Buffer], sent: int) -> None:
@@ -189,17 +122,20 @@ class TcpChannel:
         self._timeout_s = _seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS)
         setup_s = _seconds(settings, "socket.connection.setup.timeout.ms", CONNECT_TIMEOUT_MS)
         deadline_s = time.monotonic() + setup_s
-        security = _security(settings)
+        security = security_of(settings)
         try:
             peer = socket.create_connection((host, port), timeout=setup_s)
         except OSError as error:
             raise NetworkException(f"cannot connect to {self.address}: {error}") from error
         _tune(peer, settings)
         peer.setblocking(False)
-        self._tls = _encrypted(peer, security, host, self.address, deadline_s)
+        self._tls: TlsSocket | None = None
+        if (session := tls_session(security, host)) is not None:
+            from .tls_socket import encrypted
+
+            self._tls = encrypted(peer, session, self.address, deadline_s)
         self._socket: Any = self._tls or peer
-        asks = security is not None and security.mechanism_name is not None
-        self._authentication = Authentication(cast("ClientSecurity", security), host) if asks else None
+        self._authentication = authentication_of(security, host)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
         self._buffer = ResponseBuffer()
@@ -366,7 +302,7 @@ class TcpChannel:
     def _fail(self, why: str | Exception) -> None:
         if self._closed is not None:
             return
-        self._closed = _failed(self.address, why)
+        self._closed = failure(self.address, why)
         self._selector.close()
         self._socket.close()
         for reply in self._replies.values():
@@ -374,38 +310,17 @@ class TcpChannel:
         self._replies.clear()
 
 
-def _encrypted(
-    peer: socket.socket, security: ClientSecurity | None, host: str, address: str, deadline_s: float
-) -> TlsSocket | None:
-    """The socket behind TLS, its handshake done, where the settings ask for it. Closes it where that fails."""
-    if security is None or (session := _session(security, host)) is None:
-        return None
-    from .tls_socket import TlsSocket
-
-    encrypted = TlsSocket(peer, session)
-    try:
-        encrypted.shake_hands(deadline_s)
-    except TimeoutError:
-        peer.close()
-        raise RequestTimedOut(f"{address} did not end its TLS handshake in time; does this port speak TLS?") from None
-    except (OSError, SslAuthenticationException) as error:
-        peer.close()
-        raise _failed(address, error if isinstance(error, REFUSALS) else str(error)) from error
-    return encrypted
-
-
 class AsyncTcpChannel(asyncio.BufferedProtocol):
     """A connection to one broker on the running event loop; made by `open`."""
 
     def __init__(self, address: str, settings: Mapping[str, Any], host: str = "") -> None:
         """`host` is whom a certificate has to name."""
-        security = _security(settings)
+        security = security_of(settings)
         self.address = address
         self.machine = ClientConnection(_client_id(settings), security.mechanism_name if security else None)
-        self._tls = _session(security, host) if security is not None else None
+        self._tls = tls_session(security, host)
         self._cipher = memoryview(bytearray(CIPHER_BYTES)) if self._tls is not None else None
-        asks = security is not None and security.mechanism_name is not None
-        self._authentication = Authentication(cast("ClientSecurity", security), host) if asks else None
+        self._authentication = authentication_of(security, host)
         self._responding: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._timeout_s = _seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS)
@@ -557,7 +472,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
     def _fail(self, why: str | Exception) -> None:
         if self._closed is not None:
             return
-        self._closed = _failed(self.address, why)
+        self._closed = failure(self.address, why)
         if self._transport is not None:
             self._transport.close()
         for reply in (self._ready, *self._replies.values()):

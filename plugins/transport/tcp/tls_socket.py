@@ -9,7 +9,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from logkernel.contracts import Buffer
+from logkernel.errors import RequestTimedOut, SslAuthenticationException
 from logkernel.security.tls import TlsSession
+
+from .client_security import failure
 
 READ_BYTES: Final = 128 << 10
 """Ciphertext that is received at a time."""
@@ -118,3 +121,18 @@ class TlsSocket:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def encrypted(peer: socket.socket, session: TlsSession, address: str, deadline_s: float) -> TlsSocket:
+    """A connected socket behind TLS, its handshake done; closed where that fails. Raises `RequestTimedOut`,
+    `NetworkException`, `SslAuthenticationException`."""
+    socket_of_tls = TlsSocket(peer, session)
+    try:
+        socket_of_tls.shake_hands(deadline_s)
+    except TimeoutError:
+        peer.close()
+        raise RequestTimedOut(f"{address} did not end its TLS handshake in time; does this port speak TLS?") from None
+    except (OSError, SslAuthenticationException) as error:
+        peer.close()
+        raise failure(address, error if isinstance(error, SslAuthenticationException) else str(error)) from error
+    return socket_of_tls

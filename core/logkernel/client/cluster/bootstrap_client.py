@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from logkernel.errors import KafkaError, NetworkException
+from logkernel.errors import REFUSALS, KafkaError, NetworkException
 from logkernel.kernel import Kernel
-from logkernel.peer.network import REFUSALS, placed
+from logkernel.peer.network import placed
 
 
 class BootstrapClient:

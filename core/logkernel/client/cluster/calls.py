@@ -21,6 +21,7 @@ from attrs import define, field
 
 from logkernel.client.cluster.metadata import Metadata
 from logkernel.errors import (
+    REFUSALS,
     CoordinatorNotAvailable,
     KafkaError,
     NetworkException,
@@ -31,7 +32,7 @@ from logkernel.errors import (
     error_for,
 )
 from logkernel.peer.backoff import Backoff
-from logkernel.peer.network import APART, DOWN, NONE, REFUSALS, UP, Network
+from logkernel.peer.network import APART, DOWN, NONE, UP, Network
 from logkernel.requests.groups import FindCoordinatorRequest
 
 ANY: Final = "any"

@@ -18,9 +18,9 @@ from attrs import define, field
 from logkernel.client import shutdown
 from logkernel.client.drivers.driver import Driver, Machine, Pending, Wake, closed_early, log, mono_ms, tell_all
 from logkernel.client.settings.table import channel_settings
-from logkernel.errors import LogkernelError, NetworkException
+from logkernel.errors import REFUSALS, LogkernelError, NetworkException
 from logkernel.kernel import Kernel
-from logkernel.peer.network import LOSSES, REFUSALS, Action, Close, Connect, Transmit
+from logkernel.peer.network import LOSSES, Action, Close, Connect, Transmit
 
 LONGEST_SLEEP_S = 60.0
 

@@ -20,9 +20,8 @@ from attrs import define
 
 from logkernel.client.cluster.calls import ClientCore
 from logkernel.client.metrics import WindowedMetrics
-from logkernel.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, KafkaError, NotCoordinator
+from logkernel.errors import REFUSALS, CoordinatorLoadInProgress, CoordinatorNotAvailable, KafkaError, NotCoordinator
 from logkernel.peer.backoff import Backoff
-from logkernel.peer.network import REFUSALS
 from logkernel.vocabulary import TopicPartition
 
 OUT, PREPARING, JOINING, ASSIGNING, SYNCING, STABLE, FAILED, LEFT = range(8)
