@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 FIRST_USER: Final = "admin"
 MECHANISM: Final = "SCRAM-SHA-512"
+"""Of the first user."""
+MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
+"""Of all users: tools add them by the one or the other."""
 LASTS: Final = datetime.timedelta(days=365)
 CA, BROKER, CLIENT = "ca.pem", "broker.pem", "client.properties"
 _LOGIN: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -52,7 +55,7 @@ class Development:
             "listeners": f"SASL_SSL://{listener}",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.broker),
-            "sasl.enabled.mechanisms": MECHANISM,
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "authorizer.class.name": "standard",
             "super.users": f"User:{self.user}",
         }

@@ -32,6 +32,7 @@ from logkernel.errors import (
     RequestTimedOut,
     SaslAuthenticationFailed,
     SslAuthenticationException,
+    TopicAuthorizationFailed,
     UnsupportedSaslMechanism,
 )
 from logkernel.security.development import obtain
@@ -130,6 +131,26 @@ def test_the_first_user_writes_on_a_loop(secure: Secure) -> None:
             return int(metadata.offset)
 
     assert asyncio.run(go()) == 0
+
+
+def test_a_user_that_the_command_line_adds_may_do_what_an_acl_allows(secure: Secure, tmp_path: Path) -> None:
+    """SCRAM-SHA-256, by which the command adds users, was not taken."""
+    given = ["-b", secure.address, "--command-config", str(secure.folder / "client.properties")]
+    with secure.connect() as log, log.admin() as admin:
+        admin.alter_user_scram_credentials(ScramUpsertion("ann", "her secret", "SCRAM-SHA-256", 4096))
+    assert main(["topic", "create", "orders", *given]) == 0
+    allow = ["--allow-principal", "User:ann", "--producer", "--topic", "orders"]
+    assert main(["cluster", "acl", "--add", *allow, *given]) == 0
+    ann = {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": login_line("ann", "her secret")}
+    with secure.connect(**ann) as log, log.producer() as producer:
+        assert producer.send("orders", b"x").result(WAIT_S).offset == 0
+        with pytest.raises(TopicAuthorizationFailed):
+            producer.send("payments", b"x").result(WAIT_S)
+
+
+def login_line(user: str, password: str) -> str:
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    return f'{login} username="{user}" password="{password}";'
 
 
 def test_users_and_keys_survive_a_restart(secure: Secure) -> None:
