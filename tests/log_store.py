@@ -14,7 +14,7 @@ from logkernel.record.encode import encode_batch
 from logkernel.storage.disk import RealDisk
 from logkernel.storage.log import Log
 from logkernel.storage.simdisk import SimulatedDisk
-from logkernel.vocabulary import AbortedTxn, BatchFacts, ProducerEntry, Record
+from logkernel.vocabulary import REMEMBERED_BATCHES, AbortedTxn, BatchFacts, ProducerEntry, Record
 
 
 def no_codec(codec_id: int):
@@ -46,9 +46,8 @@ class Ledger:
         entry.last_timestamp_ms = facts.max_timestamp_ms
         if control is None:
             delta = facts.last_offset - facts.base_offset
-            entry.batches = [*entry.batches, (facts.last_sequence, facts.last_offset, delta, facts.max_timestamp_ms)][
-                -5:
-            ]
+            entry.batches.append((facts.last_sequence, facts.last_offset, delta, facts.max_timestamp_ms))
+            del entry.batches[:-REMEMBERED_BATCHES]
             if facts.is_transactional and entry.current_txn_first_offset < 0:
                 entry.current_txn_first_offset = facts.base_offset
             return None

@@ -234,11 +234,17 @@ class FileSlice:
         return data
 
 
+REMEMBERED_BATCHES = 10
+"""Batches of a producer that a partition keeps to tell duplicates: twice the five that an idempotent producer may have
+in flight on a connection. While a partition's leader moves, a client has as many on the way to the old one as to the
+new one, and may repeat the first of those behind the last of these. Kafka keeps five, and refuses that repetition."""
+
+
 @mutable
 class ProducerEntry:
     """State of one producer id on a partition, as a snapshot file holds it.
 
-    `batches` are the last five data batches, oldest first: (last_sequence, last_offset,
+    `batches` are the last `REMEMBERED_BATCHES` data batches, oldest first: (last_sequence, last_offset,
     offset_delta, timestamp_ms); a snapshot file keeps only the newest.
     """
 

@@ -1,6 +1,6 @@
 """What a partition remembers of idempotent and transactional producers (KIP-98, KIP-360, KIP-890).
 
-For each producer id: its epoch, the last five batches (for duplicates), and the first offset of its
+For each producer id: its epoch, its last batches (for duplicates), and the first offset of its
 open transaction. A batch is judged by epoch, then by sequence:
 
     epoch     sequence                           verdict
@@ -63,10 +63,8 @@ from logkernel.errors import (
 from logkernel.record.batch import TRANSACTIONAL, parse_header
 from logkernel.record.control import EndTxnMarker, parse_marker
 from logkernel.record.decode import decode_batch
-from logkernel.vocabulary import NO_EPOCH, AbortedTxn, BatchFacts, ProducerEntry
+from logkernel.vocabulary import NO_EPOCH, REMEMBERED_BATCHES, AbortedTxn, BatchFacts, ProducerEntry
 
-REMEMBERED = 5
-"""Batches kept for duplicates: `max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
 MAX_SEQUENCE = 0x7FFFFFFF
 MAX_OFFSET = 2**63 - 1
 STRICT_VERSION = 2
@@ -281,7 +279,7 @@ class ProducerStates:
         batches.append(
             (facts.last_sequence, facts.last_offset, facts.last_offset - facts.base_offset, facts.max_timestamp_ms)
         )
-        if len(batches) > REMEMBERED:
+        if len(batches) > REMEMBERED_BATCHES:
             del batches[0]
         entry.last_timestamp_ms = facts.max_timestamp_ms
         if facts.attributes & TRANSACTIONAL:

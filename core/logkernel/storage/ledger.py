@@ -21,7 +21,7 @@ class ProducerLedger(Protocol):
         """Fold a batch of a producer, in log order. `control` is the whole of a control batch.
 
         Returns the transaction that an abort marker ended, for the transaction index. Of several
-        data batches of one producer without a transaction, only the last five may be shown.
+        data batches of one producer without a transaction, only the last `REMEMBERED_BATCHES` may be shown.
         """
 
     def entries(self) -> list[ProducerEntry]:

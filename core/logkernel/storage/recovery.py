@@ -29,11 +29,9 @@ from logkernel.storage.disk import Disk, File
 from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.segment import MAX_RELATIVE, Segment
-from logkernel.vocabulary import BatchFacts
+from logkernel.vocabulary import REMEMBERED_BATCHES, BatchFacts
 
 CHUNK_BYTES = 1 << 21
-REMEMBERED = 5
-"""Batches of a producer that its state keeps (`max.in.flight.requests.per.connection`)."""
 
 
 @mutable
@@ -92,7 +90,7 @@ class ProducerReplay:
         else:
             waiting = self._waiting.get(producer_id)
             if waiting is None:
-                waiting = self._waiting[producer_id] = deque(maxlen=REMEMBERED)
+                waiting = self._waiting[producer_id] = deque(maxlen=REMEMBERED_BATCHES)
             waiting.append((position, header))
 
     def _replay_waiting(self, producer_id: int) -> None:

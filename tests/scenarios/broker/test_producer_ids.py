@@ -57,6 +57,22 @@ def test_state_outlives_a_crash_and_a_clean_end(tmp_path: Any, make_world: Any) 
             log.broker.logs.abandon()  # as if killed: nothing is flushed, no mark is left
 
 
+def test_ten_batches_are_known_after_a_crash(tmp_path: Any, make_world: Any) -> None:
+    log = logkernel.open(tmp_path)
+    log.create_topic("t")
+    world = make_world(log)
+    for sequence in range(11):
+        assert plain(world, sequence, b"%d" % sequence) == [OK]
+    log.broker.logs.abandon()
+    log = logkernel.open(tmp_path)
+    world = make_world(log)
+    assert plain(world, 0, b"0") == [OutOfOrderSequenceNumber.code]
+    for sequence in range(1, 11):
+        assert plain(world, sequence, b"%d" % sequence) == [OK], "a repetition"
+    assert world.values() == [b"%d" % number for number in range(11)]
+    log.close()
+
+
 def test_ids_never_repeat(tmp_path: Any) -> None:
     given: list[int] = []
     for life in range(5):

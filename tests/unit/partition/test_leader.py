@@ -177,9 +177,9 @@ def test_sequence_wraps_after_int_max():
     assert machine.on_produce([batch(2, producer_id=7, epoch=0, sequence=0)], -1, "t").append
 
 
-def test_only_five_batches_are_remembered():
+def test_only_ten_batches_are_remembered():
     machine = leader()
-    for sequence in range(6):
+    for sequence in range(11):
         write(machine, [batch(1, producer_id=7, epoch=0, sequence=sequence)])
     assert machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=1)], -1, "t").answer[0][1].base_offset == 11
     ((_, outcome),) = machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=0)], -1, "t").answer

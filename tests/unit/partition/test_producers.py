@@ -98,6 +98,7 @@ BATCHES = {
     ("higher", "other"): [(known, 6, 1), (known, 6, 5)],
     ("higher", "none"): [(known, 6, -1)],
 }
+OUT_OF_ORDER = "OutOfOrderSequenceNumber"
 BATCH_TABLE = drawn(module.__doc__, "epoch", "sequence", "verdict")
 
 
@@ -105,6 +106,17 @@ BATCH_TABLE = drawn(module.__doc__, "epoch", "sequence", "verdict")
 def test_a_batch_is_judged_by_epoch_and_sequence_as_drawn(epoch, sequence, told):
     for make, its_epoch, its_sequence in BATCHES[epoch, sequence]:
         assert found(make().check_append, batch(its_sequence, 0, epoch=its_epoch)) == verdict(told)
+
+
+def test_what_was_in_flight_to_two_leaders_is_remembered():
+    """A client had five batches on the way to a leader that lost its place, and sent five later ones to the next; then
+    it repeats the first five, which were replicated. Chaos found it with seed 1294444722: Kafka's five are too few."""
+    states = ProducerStates()
+    for sequence in range(11):
+        states.note(batch(sequence, 100 + sequence, epoch=5))
+    assert [found(states.check_append, batch(sequence, 0, epoch=5)) for sequence in range(12)] == [
+        OUT_OF_ORDER, *["duplicate"] * 10, "accepted",
+    ]  # fmt: skip
 
 
 def test_a_duplicate_is_answered_with_its_first_offset():
@@ -121,7 +133,6 @@ def verified(states, lowest, sequence, *, epoch_bump=False):
     return written(states, sequence, guard=states.verify(7, 5, lowest, epoch_bump, 0))
 
 
-OUT_OF_ORDER = "OutOfOrderSequenceNumber"
 OPEN = {"transactional": True}
 TRANSACTIONS = {
     ("transactional", "yes"): [

@@ -24,7 +24,7 @@ from logkernel.client.producer.batches import Batch
 
 WRAP = 0x7FFFFFFF
 WINDOW = 5
-"""A broker knows the last five batches of a producer; of an older one it could not tell that it has it. So the
+"""Kafka knows the last five batches of a producer; of an older one it could not tell that it has it. So the
 newest that is sent lies less than so many behind the oldest without an outcome, whatever came of those between."""
 
 
