@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from attrs import field, fields, frozen
+from attrs import field, frozen
 
 from logkernel.contracts import Settings
-from logkernel.errors import ConfigError
 
+from .bounds import check_bounds, whole
 from .consumer.settings import ConsumerSettings
 
 NAMES: Final[Mapping[str, str]] = {
@@ -42,20 +42,8 @@ class GroupSettings:
 
     @classmethod
     def read(cls, settings: Settings) -> GroupSettings:
-        """From settings by Kafka's names; raises `ConfigError` for what is no whole number >= 0."""
-        found: dict[str, int] = {}
-        defaults = {attribute.name: attribute.default for attribute in fields(cls)}
-        for attribute, name in NAMES.items():
-            value = settings.get(name, defaults[attribute])
-            found[attribute] = defaults[attribute] if value is None else _whole(name, value)
+        """From settings by Kafka's names. Raises `ConfigError` for what is no whole number >= 0, and for settings that
+        contradict one another."""
+        check_bounds(settings)
+        found = {attribute: whole(settings, name) for attribute, name in NAMES.items()}
         return cls(**found, consumer=ConsumerSettings.read(settings))
-
-
-def _whole(name: str, value: Any) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{name}={value!r} is not a whole number") from None
-    if number < 0:
-        raise ConfigError(f"{name}={value!r} is below 0")
-    return number

@@ -168,27 +168,10 @@ def test_settings_by_kafkas_names() -> None:
     assert (found.max_size, found.assignors, found.upgrades, found.downgrades) == (7, ("range",), True, False)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("session.timeout.ms", 44_999),
-        ("session.timeout.ms", 60_001),
-        ("heartbeat.interval.ms", 4_999),
-        ("assignment.interval.ms", 15_001),
-        ("max.size", "x"),
-        ("max.size", -1),
-        ("migration.policy", "sideways"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value"), [("max.size", "x"), ("max.size", -1), ("migration.policy", "sideways")])
 def test_settings_that_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=name.replace(".", r"\.")):
         ConsumerSettings.read({f"group.consumer.{name}": value})
-
-
-def test_the_heartbeat_is_shorter_than_the_session() -> None:
-    settings = {"group.consumer.max.heartbeat.interval.ms": 90_000, "group.consumer.heartbeat.interval.ms": 45_000}
-    with pytest.raises(ConfigError, match="below the session timeout"):
-        ConsumerSettings.read(settings)
 
 
 # ---------------------------------------------------------------- assignors and expressions

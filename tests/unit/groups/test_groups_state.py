@@ -101,3 +101,37 @@ def test_settings_by_kafkas_names() -> None:
     for value in ("x", -1, object()):
         with pytest.raises(ConfigError, match=r"group\.max\.size"):
             GroupSettings.read({"group.max.size": value})
+
+
+@pytest.mark.parametrize("kind", ["consumer", "streams"])
+@pytest.mark.parametrize(
+    ("given", "less", "more"),
+    [
+        ({"session.timeout.ms": 44_999}, "min.session.timeout.ms=45000", "session.timeout.ms=44999"),
+        ({"session.timeout.ms": 60_001}, "session.timeout.ms=60001", "max.session.timeout.ms=60000"),
+        ({"max.session.timeout.ms": 44_999}, "min.session.timeout.ms=45000", "max.session.timeout.ms=44999"),
+        ({"heartbeat.interval.ms": 4_999}, "min.heartbeat.interval.ms=5000", "heartbeat.interval.ms=4999"),
+        ({"heartbeat.interval.ms": 15_001}, "heartbeat.interval.ms=15001", "max.heartbeat.interval.ms=15000"),
+        ({"assignment.interval.ms": 15_001}, "assignment.interval.ms=15001", "max.assignment.interval.ms=15000"),
+        (
+            {"max.heartbeat.interval.ms": 90_000, "heartbeat.interval.ms": 45_000},
+            "heartbeat.interval.ms=45000",
+            "session.timeout.ms=45000",
+        ),
+    ],
+)
+def test_settings_that_contradict_one_another_are_refused(
+    kind: str, given: dict[str, int], less: str, more: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        GroupSettings.read({f"group.{kind}.{name}": value for name, value in given.items()})
+    equal = "" if less == "heartbeat.interval.ms=45000" else " or equal to"
+    assert str(refused.value) == (
+        f"group.{kind}.{less} must be less than{equal} group.{kind}.{more}; raise the one or lower the other"
+    )
+
+
+def test_standbys_have_an_upper_bound_alone() -> None:
+    assert GroupSettings.read({"group.streams.num.standby.replicas": 2})
+    with pytest.raises(ConfigError, match=r"num\.standby\.replicas=3 must be .*\.max\.standby\.replicas=2"):
+        GroupSettings.read({"group.streams.num.standby.replicas": 3})
