@@ -144,9 +144,10 @@ def produce(
     return seconds
 
 
-def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
+def consume(bootstrap: str, topic: str, partitions: int, count: int, settings: dict[str, Any] | None = None) -> float:
     """Seconds to read `count` records from the beginning of all partitions."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
+    own = {"group.id": "bench", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **own, **(settings or {})})
     begun = time.perf_counter()
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     seen = 0

@@ -33,8 +33,8 @@ class LogkernelServer(Server):
 
     def command(self) -> list[str]:
         options = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
-        serve = [str(self.python), "-m", "logkernel", "serve", "--data", str(self.data), "--listen", self.bootstrap]
-        return [*serve, *options]
+        listen = [] if "listeners" in self.settings else ["--listen", self.bootstrap]
+        return [str(self.python), "-m", "logkernel", "serve", "--data", str(self.data), *listen, *options]
 
 
 class LogkernelMember(LogkernelServer):
