@@ -164,9 +164,9 @@ def starting(folders: pytest.TempPathFactory) -> Iterator[StartBroker]:
     """As `start_broker`, for several tests."""
     started: list[Broker] = []
 
-    def start(*arguments: str, data: Path | None = None) -> Broker:
+    def start(*arguments: str, data: Path | None = None, listen: str = "127.0.0.1:0") -> Broker:
         folder = folders.mktemp("broker")
-        started.append(Broker(data or folder / "data", folder / "stderr.log", arguments))
+        started.append(Broker(data or folder / "data", folder / "stderr.log", arguments, listen))
         return started[-1].start()
 
     yield start

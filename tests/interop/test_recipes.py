@@ -12,12 +12,12 @@ from types import ModuleType
 
 import pytest
 from outside_tools import missing
+from secure_programs import kafkajs
 
 pytestmark = pytest.mark.interop
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing-other-languages.md"
 JUNIT = ("org.junit.platform", "junit-platform-console-standalone", "1.11.4")
-KAFKAJS = "kafkajs@2.2.4"
 KAFKA_GO = "github.com/segmentio/kafka-go@v0.4.47"
 TAKES_S = 240
 
@@ -57,18 +57,8 @@ def test_the_java_recipe_passes(apache_kafka: ModuleType, with_logkernel: dict[s
     assert re.search(r"1 tests successful", said)
 
 
-def test_the_node_recipe_passes(apache_kafka: ModuleType, with_logkernel: dict[str, str], tmp_path: Path) -> None:
-    if shutil.which("npm") is None:
-        pytest.skip("there is no npm")
-    modules = apache_kafka.CACHE / KAFKAJS
-    if not modules.is_dir():
-        try:
-            subprocess.run(["npm", "install", "--silent", KAFKAJS], cwd=tmp_path, check=True, timeout=TAKES_S)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            pytest.skip(f"kafkajs cannot be installed: {error}")
-        shutil.copytree(tmp_path / "node_modules", modules, dirs_exist_ok=True)
-    else:
-        shutil.copytree(modules, tmp_path / "node_modules")
+def test_the_node_recipe_passes(with_logkernel: dict[str, str], tmp_path: Path) -> None:
+    shutil.copytree(kafkajs(), tmp_path / "node_modules")
     (source,) = blocks("js")
     (tmp_path / "orders.test.mjs").write_text(source)
     said = run(["node", "--test", "--test-reporter=tap", "orders.test.mjs"], tmp_path, with_logkernel)

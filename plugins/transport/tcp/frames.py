@@ -62,7 +62,7 @@ def client_part(client_id: str | None, flexible: bool) -> bytes:
 def diagnose(start: bytes, size: int, limit: int) -> str:
     """What a peer probably speaks whose first four bytes `start` claim a frame of `size` bytes."""
     if start[:2] == b"\x16\x03":
-        return "a TLS handshake; this listener speaks plain Kafka (PLAINTEXT)"
+        return "a TLS handshake; this listener has no TLS (PLAINTEXT or SASL_PLAINTEXT)"
     if start in _HTTP:
         return "HTTP; this port speaks the Kafka protocol"
     if start == b"SSH-":
