@@ -28,6 +28,13 @@ from logkernel.client.admin.configs import Append, ConfigEntry, ConfigResource, 
 from logkernel.client.admin.group_offsets import ShareOffset
 from logkernel.client.admin.groups import GroupDescription, GroupListing, GroupMember
 from logkernel.client.admin.placement import LogDirDescription, Reassignment, ReplicaInfo
+from logkernel.client.admin.streams_groups import (
+    StreamsMember,
+    StreamsSubtopology,
+    StreamsTasks,
+    StreamsTopic,
+    StreamsTopology,
+)
 from logkernel.client.admin.topics import (
     CreatedTopic,
     NewPartitions,
@@ -79,6 +86,11 @@ __all__ = [
     "ScramDeletion",
     "ScramUpsertion",
     "ShareOffset",
+    "StreamsMember",
+    "StreamsSubtopology",
+    "StreamsTasks",
+    "StreamsTopic",
+    "StreamsTopology",
     "Subtract",
     "TopicDescription",
     "TopicListing",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from logkernel.cli import streams_groups
 from logkernel.cli.connection import ConnectionOptions, connected, partitions, time_ms
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.parameters import AnyCase, IntRange
@@ -22,6 +23,8 @@ NONE = "-"
 TYPES = ("classic", "consumer", "share", "streams")
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
 SHARE_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
+STATE_COLUMNS = ("GROUP", "COORDINATOR (ID)", "TYPE", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
+EPOCH_COLUMNS = ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH")
 
 
 @click.command("list")
@@ -55,23 +58,31 @@ def list_(states: tuple[str, ...], types: tuple[str, ...], connection: Connectio
 @click.command
 @click.argument("names", nargs=-1)
 @click.option("--members", is_flag=True, help="Show the members and their partitions.")
-@click.option("--state", is_flag=True, help="Show the coordinator, assignor and state.")
+@click.option("--state", is_flag=True, help="Show the coordinator, assignor and state, and what stops Streams groups.")
+@click.option("--topology", is_flag=True, help="Show the subtopologies of Streams groups and their topics.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show epochs, and the target tasks of Streams groups.")
 @connected
-def describe(names: tuple[str, ...], members: bool, state: bool, connection: ConnectionOptions, as_json: bool) -> int:
+def describe(
+    names: tuple[str, ...], members: bool, state: bool, topology: bool, verbose: bool, connection: ConnectionOptions,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Describe groups NAMES, or all: offsets and lag, in the columns of kafka-consumer-groups.sh."""
-    if members and state:
-        raise click.UsageError("--members and --state exclude each other; give one of them")
+    if members + state + topology > 1:
+        raise click.UsageError("--members, --state and --topology exclude one another; give one of them")
     with connection.admin() as admin:
         wanted = list(names) or list(admin.list_groups())
         results = results_of(lambda: admin.describe_groups(wanted), wanted) if wanted else {}
         groups = [row for row in results.values() if not isinstance(row, Exception)]
         if as_json:
             for group in groups:
-                put_json(_document(group, _offsets(admin, group)))
+                put_json(_document(admin, group, _offsets(admin, group)))
         elif state and groups:
-            _put_states(groups)
+            _put_states(groups, verbose)
+            streams_groups.put_problems(admin, groups)
         elif members and groups:
-            _put_members(groups)
+            _put_members(groups, verbose)
+        elif topology:
+            streams_groups.put_topologies(groups)
         else:
             for group in groups:
                 _put_offsets(group, _offsets(admin, group))
@@ -130,33 +141,44 @@ def _put_offsets(group: GroupDescription, rows: list[dict[str, Any]]) -> None:
     put_table(columns, [(group.id, *(NONE if cell is None else cell for cell in row.values())) for row in rows])
 
 
-def _put_states(groups: list[GroupDescription]) -> None:
-    rows = [
-        (group.id, group.coordinator, group.type, group.assignor or NONE, group.state, len(group.members))
-        for group in groups
-    ]
-    put_table(("GROUP", "COORDINATOR (ID)", "TYPE", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"), rows)
+def _put_states(groups: list[GroupDescription], verbose: bool) -> None:
+    rows: list[tuple[Any, ...]] = []
+    for group in groups:
+        row = (group.id, group.coordinator, group.type, group.assignor or NONE, group.state, len(group.members))
+        rows.append((*row, group.epoch, group.assignment_epoch) if verbose else row)
+    put_table((*STATE_COLUMNS, *EPOCH_COLUMNS) if verbose else STATE_COLUMNS, rows)
 
 
-def _put_members(groups: list[GroupDescription]) -> None:
-    rows = [
-        (
-            group.id,
-            member.id,
-            member.instance_id or NONE,
-            member.host,
-            member.client_id,
-            len(member.assigned),
-            ",".join(map(str, sorted(member.assigned))) or NONE,
-        )
-        for group in groups
-        for member in group.members
-    ]
+def _put_members(groups: list[GroupDescription], verbose: bool) -> None:
+    """Two tables, if some groups have tasks and others partitions."""
+    others = [group for group in groups if group.type != streams_groups.TYPE]
+    if len(others) < len(groups):
+        streams_groups.put_members([group for group in groups if group not in others], verbose)
+        if not others:
+            return
+    rows: list[tuple[Any, ...]] = []
+    for group in others:
+        for member in group.members:
+            row = (
+                group.id,
+                member.id,
+                member.instance_id or NONE,
+                member.host,
+                member.client_id,
+                len(member.assigned),
+                _partitions(member.assigned),
+            )
+            target = NONE if member.target is None else _partitions(member.target)
+            rows.append((*row, member.epoch, target) if verbose else row)
     columns = ("GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT")
-    put_table(columns, rows)
+    put_table((*columns, "MEMBER-EPOCH", "TARGET-ASSIGNMENT") if verbose else columns, rows)
 
 
-def _document(group: GroupDescription, offsets: list[dict[str, Any]]) -> dict[str, Any]:
+def _partitions(names: tuple[TopicPartition, ...]) -> str:
+    return ",".join(map(str, sorted(names))) or NONE
+
+
+def _document(admin: Admin, group: GroupDescription, offsets: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "group": group.id,
         "type": group.type,
@@ -164,6 +186,7 @@ def _document(group: GroupDescription, offsets: list[dict[str, Any]]) -> dict[st
         "assignor": group.assignor,
         "coordinator": group.coordinator,
         "epoch": group.epoch,
+        **(streams_groups.document(admin, group) if group.type == streams_groups.TYPE else {}),
         "members": [
             {
                 "consumerId": member.id,
@@ -172,6 +195,7 @@ def _document(group: GroupDescription, offsets: list[dict[str, Any]]) -> dict[st
                 "host": member.host,
                 "topics": member.topics,
                 "partitions": sorted(map(str, member.assigned)),
+                **(streams_groups.member_document(member.epoch, member.streams) if member.streams is not None else {}),
             }
             for member in group.members
         ],

@@ -16,6 +16,7 @@ from logkernel.client.admin.plans import (
     several,
     values_or_raise,
 )
+from logkernel.client.admin.streams_groups import StreamsMember, StreamsTopology, member_of, read_by, topology_of
 from logkernel.client.membership.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from logkernel.errors import GroupIdNotFound, InvalidRequest, KafkaError, UnsupportedVersion
 from logkernel.requests.consumer_groups import ConsumerGroupDescribeRequest
@@ -66,6 +67,8 @@ class GroupMember:
     """Topics that it subscribes to."""
     assigned: tuple[TopicPartition, ...] = ()
     target: tuple[TopicPartition, ...] | None = None
+    streams: StreamsMember | None = None
+    """Its tasks, of a member of a Streams group."""
 
 
 @mutable
@@ -82,6 +85,8 @@ class GroupDescription:
     protocol_type: str = ""
     coordinator: int = -1
     """The id of the broker that coordinates it."""
+    topology: StreamsTopology | None = None
+    """Of a Streams group, once a member has brought it."""
 
 
 def list_groups(states: Iterable[str] = (), types: Iterable[str] = ()) -> Plan[dict[str, GroupListing]]:
@@ -169,38 +174,30 @@ def _share(row: Any) -> GroupDescription:
 
 
 def _streams(row: Any) -> GroupDescription:
-    subtopologies = row.topology.subtopologies or () if row.topology is not None else ()
-    sources = {
-        one.subtopology_id: [*one.source_topics, *(topic.name for topic in one.repartition_source_topics)]
-        for one in subtopologies
-    }
-    topics = tuple(sorted({name for names in sources.values() for name in names}))
-
-    def read(assignment: Any) -> tuple[TopicPartition, ...]:
-        return tuple(
-            TopicPartition(topic, index)
-            for tasks in assignment.active_tasks
-            for topic in sources.get(tasks.subtopology_id, ())
-            for index in tasks.partitions
+    topology = topology_of(row.topology)
+    subtopologies = topology.subtopologies if topology is not None else ()
+    topics = tuple(sorted({name for one in subtopologies for name in one.sources}))
+    members: list[GroupMember] = []
+    for told in row.members:
+        streams = member_of(told)
+        members.append(
+            GroupMember(
+                told.member_id,
+                told.instance_id,
+                told.client_id,
+                told.client_host,
+                told.rack_id,
+                told.member_epoch,
+                topics,
+                read_by(streams.tasks, topology),
+                read_by(streams.target_tasks, topology),
+                streams,
+            )
         )
-
-    members = [
-        GroupMember(
-            member.member_id,
-            member.instance_id,
-            member.client_id,
-            member.client_host,
-            member.rack_id,
-            member.member_epoch,
-            topics,
-            read(member.assignment),
-            read(member.target_assignment),
-        )
-        for member in row.members
-    ]
     return GroupDescription(
-        row.group_id, STREAMS, row.group_state, STICKY, members, row.group_epoch, row.assignment_epoch, STREAMS
-    )
+        row.group_id, STREAMS, row.group_state, STICKY, members, row.group_epoch, row.assignment_epoch, STREAMS,
+        topology=topology,
+    )  # fmt: skip
 
 
 def _places(assignment: Any) -> tuple[TopicPartition, ...]:

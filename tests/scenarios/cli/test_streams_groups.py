@@ -1,0 +1,129 @@
+"""`logkernel group describe` of a group of Kafka Streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from shells import Shell
+
+from logkernel.requests.streams_groups import (
+    Endpoint,
+    KeyValue,
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    TaskIds,
+    TopicInfo,
+    Topology,
+)
+
+TOPOLOGY = Topology(
+    0,
+    [
+        Subtopology("0", ["in"], repartition_sink_topics=["app-repartition"]),
+        Subtopology(
+            "1",
+            repartition_source_topics=[TopicInfo("app-repartition")],
+            state_changelog_topics=[TopicInfo("app-changelog", 0, 1, [KeyValue("cleanup.policy", "compact")])],
+        ),
+    ],
+)
+
+
+def beat(shell: Shell, member: str, epoch: int, **more: Any) -> Any:
+    if epoch == 0:
+        endpoint = Endpoint(f"{member}.example", 8080)
+        tags = [KeyValue("zone", "z1")]
+        more = {"topology": TOPOLOGY, "process_id": f"p-{member}", "user_endpoint": endpoint, "client_tags": tags}
+        more["rebalance_timeout_ms"] = 60_000
+    answer = shell.log.request(StreamsGroupHeartbeatRequest("app", member, epoch, **more))
+    assert answer.error_code == 0, answer.error_message
+    return answer
+
+
+def settled(shell: Shell, *members: str) -> None:
+    """Let members beat until both have what they are to have."""
+    epochs = dict.fromkeys(members, 0)
+    held: dict[str, Any] = {}
+    for _ in range(10):
+        for name in members:
+            answer = beat(shell, name, epochs[name], **held.get(name, {}))
+            epochs[name] = answer.member_epoch
+            if answer.active_tasks is not None:
+                held[name] = {role: getattr(answer, role) for role in ("active_tasks", "standby_tasks", "warmup_tasks")}
+
+
+@pytest.fixture
+def app(shell: Shell) -> Shell:
+    shell("config set group app streams.initial.rebalance.delay.ms=0 streams.assignment.interval.ms=0")
+    return shell
+
+
+def test_what_keeps_a_group_from_running_is_told(app: Shell) -> None:
+    beat(app, "m1", 0)
+    assert app.table("group describe app --state -v")[0] == [
+        "app", "1", "streams", "sticky", "NotReady", "1", "2", "2",
+    ]  # fmt: skip
+    assert app.table("group describe app --state")[-1] == ["app", "MISSING_SOURCE_TOPICS", "in"]
+    app("topic create in --partitions 2")
+    assert "MISSING_INTERNAL_TOPICS" in app("group describe app --state")
+    (found,) = app.rows("group describe app")
+    assert found["problems"] == [{"status": "MISSING_INTERNAL_TOPICS", "detail": "app-changelog, app-repartition"}]
+    app("topic create app-repartition --partitions 2")
+    app("topic create app-changelog --partitions 3")
+    assert "INCORRECTLY_PARTITIONED_TOPICS" in app("group describe app --state")
+
+
+def test_topology_and_tasks_are_described(app: Shell) -> None:
+    app("topic create in --partitions 2")
+    app("config set group app streams.num.standby.replicas=1")
+    settled(app, "m1", "m2")
+    assert app.table("group describe app --topology") == [
+        ["app", "0", "0", "in", "-", "app-repartition", "-"],
+        ["app", "0", "1", "-", "app-repartition", "-", "app-changelog"],
+    ]
+    assert app.table("group describe app --state") == [["app", "1", "streams", "sticky", "Stable", "2"]]
+    lines = app("group describe app --members -v").splitlines()
+    assert lines[0].split()[5:] == [
+        "ACTIVE", "STANDBY", "WARM-UP", "TARGET-ASSIGNMENT-EPOCH", "TOPOLOGY-EPOCH", "MEMBER-EPOCH", "TARGET-ACTIVE",
+        "TARGET-STANDBY", "TARGET-WARM-UP",
+    ]  # fmt: skip
+    assert [line.split()[:3] for line in lines[1:]] == [["app", "m1", "p-m1"], ["app", "m2", "p-m2"]]
+    (found,) = app.rows("group describe app")
+    assert found["problems"] == []
+    second = found["topology"]["subtopologies"][1]
+    assert second["changelogTopics"] == [
+        {"name": "app-changelog", "partitions": 2, "replicationFactor": 1, "configs": {"cleanup.policy": "compact"}}
+    ]
+    assert found["members"][0]["endpoint"] == "m1.example:8080"
+    assert found["members"][0]["clientTags"] == {"zone": "z1"}
+    assert all(member["tasks"] == member["targetTasks"] for member in found["members"])
+    active = sorted(name for member in found["members"] for name in member["tasks"]["active"])
+    standby = sorted(name for member in found["members"] for name in member["tasks"]["standby"])
+    assert (active, standby) == (["0_0", "0_1", "1_0", "1_1"], ["1_0", "1_1"])
+    assert {member["memberEpoch"] for member in found["members"]} == {found["assignmentEpoch"]} == {found["epoch"]}
+
+
+def test_tasks_on_their_way_are_told_beside_those_that_are_held(app: Shell) -> None:
+    app("topic create in --partitions 2")
+    settled(app, "m1")
+    beat(app, "m2", 0)
+    beat(app, "m1", 3, active_tasks=[TaskIds("0", [0, 1]), TaskIds("1", [0, 1])], standby_tasks=[], warmup_tasks=[])
+    first, second = app.rows("group describe app")[0]["members"]
+    assert second["tasks"]["active"] == []
+    assert len(second["targetTasks"]["active"]) == 2
+    assert first["tasks"] == first["targetTasks"]
+    assert app.table("group describe app --members")[1][-3:] == ["-", "-", "-"]
+
+
+def test_members_of_other_groups_stand_in_a_table_of_their_own(app: Shell) -> None:
+    app("topic create in --partitions 2")
+    settled(app, "m1")
+    with app.log.consumer("in", group="plain", client_id="c") as consumer:
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        printed = app("group describe app plain --members -v")
+    assert printed.index("WARM-UP") < printed.index("CONSUMER-ID")
+    assert "in-0,in-1" in printed
+    app("group describe app --members --topology", 2)
+    assert "exclude one another" in app.error
