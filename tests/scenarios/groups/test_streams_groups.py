@@ -201,6 +201,19 @@ def test_epochs_guard_what_a_member_says(world: Any) -> None:
     assert beat(world, "m9", 1).error_code == UNKNOWN_MEMBER
 
 
+def test_a_member_that_lost_an_answer_is_told_its_tasks_again(world: Any) -> None:
+    settle(world, "m1")
+    epoch = world.group.streams.epoch
+    beat(world, "m2", 0)
+    first = told(beat(world, "m1", epoch, active=ALL).active_tasks) or []
+    beat(world, "m1", epoch, active=first)
+    lost = beat(world, "m2", epoch + 1)
+    assert sorted([*first, *(told(lost.active_tasks) or [])]) == ALL
+    again = beat(world, "m2", epoch + 1, active=[])
+    assert again.active_tasks == lost.active_tasks
+    assert beat(world, "m2", epoch + 1, active=told(lost.active_tasks)).active_tasks is None
+
+
 def test_a_member_that_begins_anew_has_what_it_had(world: Any) -> None:
     beat(world, "m1", 0)
     again = beat(world, "m1", 0)

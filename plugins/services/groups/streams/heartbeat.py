@@ -4,8 +4,9 @@
     >0    it stays: it says what has changed, and what it holds once that changes
     -1    it goes
 
-The answer has the member's tasks where they changed or it comes, and in `status` what keeps the group from running.
-Static members, expressions as sources and warm-up tasks are refused, as Apache Kafka 4.3 does.
+The answer has the member's tasks where they changed, it comes, or it says that it lacks some; and in `status` what
+keeps the group from running. Static members, expressions as sources and warm-up tasks are refused, as Apache Kafka 4.3
+does.
 """
 
 from __future__ import annotations
@@ -144,8 +145,10 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
         heartbeat_interval_ms=progress.own_int(coordinator, group_id, "heartbeat.interval.ms"),
         status=_status(coordinator, group_id, group, step),
     )
-    if moved:
+    lacks = held is not None and not after.assigned.keys() <= held  # the answer that told it was lost
+    if moved or lacks:
         response.active_tasks, response.standby_tasks, response.warmup_tasks = tasks_of(after.assigned)
+    if moved:
         group.endpoint_epoch += after.facts.endpoint is not None
     if group.endpoint_epoch != request.endpoint_information_epoch:
         response.partitions_by_user_endpoint = endpoints.of(coordinator, group, after, step)
