@@ -31,6 +31,7 @@ PROVIDES = {
     "logkernel_fetch_filter": "FetchFilter",
     "logkernel_quota": "Quota",
     "logkernel_authorizer": "Authorizer",
+    "logkernel_password_checker": "PasswordChecker",
     "logkernel_assignor": "Assignor",
     "logkernel_transport": "Transport",
     "logkernel_coordination": "Coordination",

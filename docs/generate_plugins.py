@@ -27,6 +27,7 @@ PAGES = {
     "isr-policies": ("isr", "acme-patience", "patience"),
     "metrics-reporters": ("metrics reporter", "acme-json", "json"),
     "partitioners": ("partitioner", "acme-prefix", "prefix"),
+    "password-checkers": ("password checker", "acme-staff", "staff"),
     "placements": ("placement", "acme-one-rack", "one-rack"),
     "services": ("service", "acme-counters", "counters"),
     "transports": ("transport", "acme-watched", "tcp"),

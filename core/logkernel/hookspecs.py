@@ -35,6 +35,7 @@ from logkernel.contracts import (
     IsrPolicy,
     MetricsReporter,
     Partitioner,
+    PasswordChecker,
     PlacementStrategy,
     ProduceInterceptor,
     Quota,
@@ -61,6 +62,7 @@ KINDS: Mapping[str, str] = {
     "isr": "logkernel_isr",
     "metrics reporter": "logkernel_metrics_reporter",
     "partitioner": "logkernel_partitioner",
+    "password checker": "logkernel_password_checker",
     "placement": "logkernel_placement",
     "produce interceptor": "logkernel_produce_interceptor",
     "quota": "logkernel_quota",
@@ -175,6 +177,14 @@ def logkernel_authorizer(name: str, settings: Settings) -> Authorizer | None:
 
 
 @hookspec(firstresult=True)
+def logkernel_password_checker(name: str, settings: Settings) -> PasswordChecker | None:
+    """Return the password checker called `name`, a listener's `plain.sasl.server.callback.handler.class`: a new object
+    for each listener, and another when the listener's settings change.
+
+    `settings` are the broker's. If the plugin is missing, the broker does not start."""
+
+
+@hookspec(firstresult=True)
 def logkernel_assignor(name: str) -> Assignor | None:
     """Return the assignor called `name`, one of `group.consumer.assignors` (KIP-848)."""
 
@@ -222,8 +232,8 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor,
     authorizer, cleanup policy, codec, compaction strategy, connector, coordination, decoder, election, fetch filter,
-    interceptor, isr, metrics reporter, partitioner, placement, produce interceptor, quota, service, shared
-    coordination and transport.
+    interceptor, isr, metrics reporter, partitioner, password checker, placement, produce interceptor, quota, service,
+    shared coordination and transport.
     An unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
     return ()
 

@@ -38,6 +38,7 @@ from logkernel.contracts import (
     IsrPolicy,
     MetricsReporter,
     Partitioner,
+    PasswordChecker,
     PlacementStrategy,
     ProduceInterceptor,
     Quota,
@@ -444,6 +445,12 @@ class Kernel:
     def authorizer(self, name: str, settings: Settings) -> GuardedAuthorizer:
         found: Authorizer = self._provided("authorizer", Authorizer, name, settings=settings)
         return GuardedAuthorizer(found, name, self.faults, partial(self.origin_of, found))
+
+    def password_checker(self, name: str, settings: Settings) -> PasswordChecker:
+        from logkernel.client_guards import GuardedPasswordChecker
+
+        found: PasswordChecker = self._provided("password checker", PasswordChecker, name, settings=settings)
+        return GuardedPasswordChecker(found, name, self.faults, partial(self.origin_of, found))
 
     def assignor(self, name: str) -> Assignor:
         found: Assignor = self._provided("assignor", Assignor, name)

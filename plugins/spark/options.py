@@ -16,9 +16,8 @@ from logkernel.attrs_lite import frozen
 from logkernel.config.nearest import nearest
 from logkernel.config.providers import resolved
 from logkernel.errors import ConfigError
-from logkernel.security.secret import Secret
 from logkernel.security.settings import is_secret
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import Secret, TopicPartition
 
 EARLIEST: Final = -2
 LATEST: Final = -1

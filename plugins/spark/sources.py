@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from logkernel.security.secret import Secret
+from logkernel.vocabulary import Secret
 
 from .options import Options
 

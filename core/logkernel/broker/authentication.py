@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from logkernel.broker.metadata_manager import MetadataManager
 from logkernel.broker.runtime import Runtime
 from logkernel.contracts import ListenerSecurity
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, PluginError
 
 if TYPE_CHECKING:
     from logkernel.config.broker import BrokerConfig
@@ -43,8 +43,8 @@ class Authentication:
     def of(self, listener: str) -> ListenerSecurity | None:
         """What protects a listener, by the settings in force now; None: it speaks plain text and asks nothing.
 
-        Raises `ConfigError`, which names the setting, at the first call. A change of a running broker that cannot be
-        is logged, and what was before stays.
+        Raises `ConfigError`, which names the setting, or `PluginError`, at the first call. A change of a running broker
+        that cannot be is logged, and what was before stays.
         """
         config = self._runtime.config
         known = self._protected.get(listener)
@@ -60,7 +60,7 @@ class Authentication:
                 return known.security
         try:
             security = self._make(listener, protocol, settings)
-        except ConfigError as error:
+        except (ConfigError, PluginError) as error:
             if known is None:
                 raise
             log.error("security not changed: %s", error)
@@ -71,9 +71,16 @@ class Authentication:
     def _make(self, listener: str, protocol: str, settings: dict[str, str]) -> ListenerSecurity:
         from logkernel.security.listener import ListenerProtection
 
-        wall_ms = self._runtime.clock.wall_ms
+        runtime = self._runtime
         try:
-            return ListenerProtection(listener, protocol, settings, credential_of=self._credential, wall_ms=wall_ms)
+            return ListenerProtection(
+                listener,
+                protocol,
+                settings,
+                credential_of=self._credential,
+                checker_of=lambda name: runtime.kernel.password_checker(name, runtime.config),
+                wall_ms=runtime.clock.wall_ms,
+            )
         except ConfigError as error:
             raise ConfigError(f"listener {listener}: {error}") from None
 

@@ -33,6 +33,7 @@ USES: Final[Mapping[str, str]] = {
     "isr": "Choose it for a topic by `isr=$name`.",
     "metrics reporter": "Choose it for a client of logkernel by `metric.reporters=$name`.",
     "partitioner": "Choose it for a topic by `partitioner=$name`; install it where the producers run, too.",
+    "password checker": "Choose it by `listener.name.LISTENER.plain.sasl.server.callback.handler.class=$name`.",
     "placement": "Choose it for a topic by `placement=$name`.",
     "produce interceptor": "Choose it for a topic by `produce.interceptors=$name`.",
     "quota": "Choose it for a topic by `quotas=$name`.",

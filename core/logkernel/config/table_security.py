@@ -129,8 +129,9 @@ ROWS: tuple[Setting, ...] = (
         CLASS,
         None,
         None,
-        "As listener.name.NAME.oauthbearer.sasl.server.callback.handler.class only: accepts unsecured tokens where it"
-        " ends in OAuthBearerUnsecuredValidatorCallbackHandler. No class is loaded.",
+        "As listener.name.NAME.plain.sasl.server.callback.handler.class: the plugin that checks the passwords of PLAIN."
+        " As listener.name.NAME.oauthbearer.sasl.server.callback.handler.class: accepts unsecured tokens where it ends"
+        " in OAuthBearerUnsecuredValidatorCallbackHandler. No class is loaded.",
     ),
     _row(
         "sasl.server.max.receive.size",
@@ -160,6 +161,14 @@ ROWS: tuple[Setting, ...] = (
         "30000",
         Between(1),
         "Time in ms that a client may take to authenticate, TLS handshake included; then it is disconnected.",
+        own=True,
+    ),
+    _row(
+        "logkernel.password.check.timeout.ms",
+        INT,
+        "10000",
+        Between(1),
+        "Time in ms that a plugin may take to check a password; then the login is refused.",
         own=True,
     ),
     # tokens

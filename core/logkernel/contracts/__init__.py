@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from logkernel.contracts.isr import IsrPolicy as IsrPolicy
     from logkernel.contracts.metrics_reporter import MetricsReporter as MetricsReporter
     from logkernel.contracts.partitioner import Partitioner as Partitioner
+    from logkernel.contracts.password_checker import Login as Login
+    from logkernel.contracts.password_checker import PasswordChecker as PasswordChecker
     from logkernel.contracts.placement import PlacementFacts as PlacementFacts
     from logkernel.contracts.placement import PlacementStrategy as PlacementStrategy
     from logkernel.contracts.produce_interceptor import ProduceInterceptor as ProduceInterceptor
@@ -113,9 +115,11 @@ _HOMES = {
     "Listener": "transport",
     "ListenerSecurity": "security",
     "LogFacts": "cleanup",
+    "Login": "password_checker",
     "MetadataChange": "coordination",
     "MetricsReporter": "metrics_reporter",
     "Partitioner": "partitioner",
+    "PasswordChecker": "password_checker",
     "PeerTransport": "transport",
     "Pipeline": "connector",
     "PlacementFacts": "placement",

@@ -45,6 +45,9 @@ class ListenerSecurity(Protocol):
     timeout_ms: int
     """How long a client may take to authenticate, TLS included."""
 
+    check_timeout_ms: int
+    """How long a mechanism that blocks may take for one message (logkernel.password.check.timeout.ms)."""
+
     @property
     def mechanisms(self) -> Sequence[str]:
         """SASL mechanisms that its clients may use; empty: it asks for none."""
@@ -54,8 +57,8 @@ class ListenerSecurity(Protocol):
         """Return the server's half of a new TLS session (`logkernel.security.tls.TlsSession`); None: plain text."""
         ...
 
-    def mechanism(self, name: str) -> ServerMechanism:
-        """Return one of `mechanisms`, for one authentication."""
+    def mechanism(self, name: str, peer: str) -> ServerMechanism:
+        """Return one of `mechanisms`, for one authentication of the client at the address `peer`, host:port."""
         ...
 
     def principal_of(self, certificate: bytes | None) -> Principal:

@@ -15,7 +15,7 @@ from typing import Final
 
 from logkernel.attrs_lite import field, frozen
 from logkernel.errors import ConfigError
-from logkernel.security.secret import Secret
+from logkernel.vocabulary import Secret
 
 NAME: Final = "sasl.jaas.config"
 LONGEST: Final = 1 << 20

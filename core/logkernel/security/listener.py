@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from logkernel.contracts import ServerMechanism
-from logkernel.errors import ConfigError, SaslAuthenticationFailed
+from logkernel.contracts import Login, PasswordChecker, ServerMechanism
+from logkernel.errors import ConfigError, LogkernelError
 from logkernel.security import jaas
-from logkernel.vocabulary import ANONYMOUS, Principal
+from logkernel.vocabulary import ANONYMOUS, Principal, Secret
 
 if TYPE_CHECKING:
     from logkernel.security.principals import PrincipalMapping
@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("logkernel.security")
 
+CheckerOf = Callable[[str], PasswordChecker]
+"""The name of a plugin → its checker; raises `LogkernelError`."""
 CredentialOf = Callable[[str, str], "ScramCredential | None"]
 """(mechanism, user) → the keys of a SCRAM user."""
+PLAIN_HANDLER: Final = "plain.sasl.server.callback.handler.class"
+KAFKAS_PLAIN: Final = "PlainServerCallbackHandler"
+"""Kafka's own, which has the users of sasl.jaas.config."""
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
@@ -43,6 +48,7 @@ class ListenerProtection:
         settings: Mapping[str, str],
         *,
         credential_of: CredentialOf,
+        checker_of: CheckerOf,
         wall_ms: Callable[[], int],
     ) -> None:
         """`settings` are `BrokerConfig.security_settings` of the listener. Raises `ConfigError`."""
@@ -50,14 +56,17 @@ class ListenerProtection:
         self.max_receive_bytes = int(settings["sasl.server.max.receive.size"])
         self.failure_delay_ms = int(settings["connection.failed.authentication.delay.ms"])
         self.timeout_ms = int(settings["logkernel.authentication.timeout.ms"])
+        self.check_timeout_ms = int(settings["logkernel.password.check.timeout.ms"])
         self._max_reauth_ms = int(settings["connections.max.reauth.ms"])
         self._settings = settings
         self._credential_of = credential_of
+        self._checker_of = checker_of
         self._wall_ms = wall_ms
         self._context: ReloadingContext | None = None
         self._mapping: PrincipalMapping | None = None
         """From certificates to principals; None: clients show none."""
-        self._makers: dict[str, Callable[[], Any]] = {}
+        self._makers: dict[str, Callable[[str], Any]] = {}
+        """By the client's address."""
         if protocol in ("SSL", "SASL_SSL"):
             self._context = self._make_context()
             if settings["ssl.client.auth"] != "none":
@@ -75,8 +84,8 @@ class ListenerProtection:
 
         return TlsSession(self._context.current(), server_side=True)
 
-    def mechanism(self, name: str) -> ServerMechanism:
-        return cast(ServerMechanism, self._makers[name]())
+    def mechanism(self, name: str, peer: str) -> ServerMechanism:
+        return cast(ServerMechanism, self._makers[name](peer))
 
     def principal_of(self, certificate: bytes | None) -> Principal:
         return ANONYMOUS if self._mapping is None else self._mapping.principal(certificate)
@@ -88,7 +97,7 @@ class ListenerProtection:
         return min(left, default=0)
 
     def rejected(self, peer: str, mechanism: str, error: BaseException) -> None:
-        level, details = (logging.INFO, None) if isinstance(error, SaslAuthenticationFailed) else (logging.ERROR, error)
+        level, details = (logging.INFO, None) if isinstance(error, LogkernelError) else (logging.ERROR, error)
         event = "authentication failed: peer=%s listener=%s mechanism=%s: %s"
         log.log(level, event, peer, self.name, mechanism, error, exc_info=details)
 
@@ -123,18 +132,21 @@ class ListenerProtection:
                 raise self._wrong("sasl.enabled.mechanisms", f"{name} is not served here", f"name some of {known}")
         return names
 
-    def _maker(self, mechanism: str) -> Callable[[], Any]:
+    def _maker(self, mechanism: str) -> Callable[[str], Any]:
         if mechanism == "PLAIN":
             return self._plain()
         if mechanism == "OAUTHBEARER":
             return self._oauthbearer()
         from logkernel.security.sasl.scram import ScramServer
 
-        return lambda: ScramServer(mechanism, lambda user: self._credential_of(mechanism, user))
+        return lambda _: ScramServer(mechanism, lambda user: self._credential_of(mechanism, user))
 
-    def _plain(self) -> Callable[[], Any]:
+    def _plain(self) -> Callable[[str], Any]:
         from logkernel.security.sasl.plain import PlainServer
 
+        handler = self._settings.get(PLAIN_HANDLER, "").strip()
+        if handler and handler.rpartition(".")[2] != KAFKAS_PLAIN:
+            return self._checked_by(handler)
         options = self._login("plain")
         if not options:
             raise self._wrong(
@@ -153,14 +165,28 @@ class ListenerProtection:
             same = hmac.compare_digest(password.encode(), known if known is not None else b"")
             return same and known is not None
 
-        return lambda: PlainServer(check)
+        return lambda _: PlainServer(check)
 
-    def _oauthbearer(self) -> Callable[[], Any]:
+    def _checked_by(self, name: str) -> Callable[[str], Any]:
+        """PLAIN with the passwords of a plugin."""
+        from logkernel.security.sasl.plain import PlainServer
+
+        checker = self._checker_of(name)
+
+        def server(peer: str) -> PlainServer:
+            def check(user: str, password: str) -> bool | str:
+                return checker.check(Login(user, Secret(password), self.name, peer.rpartition(":")[0]))
+
+            return PlainServer(check, blocks=True)
+
+        return server
+
+    def _oauthbearer(self) -> Callable[[str], Any]:
         from logkernel.security.sasl.oauthbearer import OAuthBearerServer
         from logkernel.security.tokens.listener_keys import validator_of
 
         validate = validator_of(self._of("oauthbearer"), self._login("oauthbearer"), lambda: self._wall_ms() / 1000)
-        return lambda: OAuthBearerServer(validate)
+        return lambda _: OAuthBearerServer(validate)
 
     def _of(self, mechanism: str) -> Mapping[str, str]:
         """The settings of one mechanism, its own above those of the listener."""

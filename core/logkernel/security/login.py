@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from logkernel.config.nearest import nearest
 from logkernel.errors import ConfigError
 from logkernel.security import jaas
-from logkernel.security.secret import Secret
+from logkernel.vocabulary import Secret
 
 if TYPE_CHECKING:
     from logkernel.security.sasl.mechanism import ClientMechanism

@@ -15,8 +15,8 @@ from logkernel.config.sources import wanted_text
 from logkernel.errors import ConfigError
 from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOL, SYNONYMS
 from logkernel.security.login import NewMechanism, login_of
-from logkernel.security.secret import Secret
 from logkernel.security.tls import TlsSettings
+from logkernel.vocabulary import Secret
 
 if TYPE_CHECKING:
     import ssl

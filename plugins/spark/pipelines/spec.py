@@ -29,8 +29,8 @@ from logkernel.config.providers import names_another_place
 from logkernel.config.sources import RawSetting
 from logkernel.config.yaml_nodes import compose, empty, pairs, setting
 from logkernel.errors import ConfigError
-from logkernel.security.secret import HIDDEN
 from logkernel.security.settings import is_secret
+from logkernel.vocabulary import HIDDEN
 
 from .. import options as option
 

@@ -68,8 +68,9 @@ REJECTION: Final = "Authentication failed during authentication due to invalid c
 """What Kafka's clients are told where a mechanism has no text of its own."""
 
 Answered = Callable[[SaslAuthenticateResponse], None]
-Offload = Callable[[Callable[[], bytes], Callable[[bytes, BaseException | None], None]], None]
-"""Runs a function on a thread, then calls back on the connection's own: with its result, or what it raised."""
+Offload = Callable[[Callable[[], bytes], Callable[[bytes, BaseException | None], None], int], None]
+"""Runs a function on a thread, then calls back on the connection's own: with its result, or what it raised, at the
+latest after so many ms."""
 
 
 class OutOfTurn(Exception):
@@ -80,7 +81,7 @@ class SaslGate:
     """See the module."""
 
     def __init__(self, security: ListenerSecurity, peer: str, offload: Offload) -> None:
-        """`peer` is the client's address, for the log."""
+        """`peer` is the client's address, host:port."""
         self.state = State.WAITING
         self.principal: Principal | None = None
         """Who the client is; None until it has proved that."""
@@ -114,7 +115,7 @@ class SaslGate:
         if name not in security.mechanisms or (self._named and name != self._named):
             self._take(Event.UNKNOWN)
             return SaslHandshakeResponse(UnsupportedSaslMechanism.code, list(security.mechanisms))
-        self._mechanism = security.mechanism(name)
+        self._mechanism = security.mechanism(name, self._peer)
         self._named = name
         self._take(Event.CHOSEN)
         return SaslHandshakeResponse(0, list(security.mechanisms))
@@ -129,6 +130,7 @@ class SaslGate:
             self._offload(
                 lambda: mechanism.evaluate(message),
                 lambda challenge, error: self._evaluated(mechanism, challenge, error, answered),
+                self._security.check_timeout_ms,
             )
             return
         try:

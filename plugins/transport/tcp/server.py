@@ -24,9 +24,9 @@ from .request_buffer import SHARED_BYTES, RequestBuffer, new_buffer
 from .sending import Sender
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from logkernel.security.tls import TlsSession
+
+    from .login_threads import LoginThreads
 
 log = logging.getLogger("logkernel.tcp")
 
@@ -36,8 +36,6 @@ SWEEP_S: Final = 5.0
 KAFKA_BUFFER_BYTES: Final = 102400
 """Kafka's default for both socket buffers; taken as "let the system tune them", which is faster."""
 UNLIMITED: Final = 2**31 - 1
-AUTHENTICATORS: Final = 4
-"""Threads of a listener for mechanisms that wait."""
 
 
 @frozen
@@ -328,7 +326,7 @@ class TcpListener:
         self._polling = busy_poll(self.loop, self.settings.busy_poll_us)
         self._unsent: list[Connection] = []
         self._cipher: memoryview | None = None
-        self._authenticators: Executor | None = None
+        self._login_threads: LoginThreads | None = None
 
     async def open(self, port: int) -> None:
         """Bind and accept. Raises `OSError` where the address is not free or not ours."""
@@ -382,22 +380,15 @@ class TcpListener:
     def pause(self, wait_ms: float, work: Callable[[], None]) -> asyncio.TimerHandle:
         return self.loop.call_later(wait_ms / 1000, work)
 
-    def offload(self, work: Callable[[], bytes], done: Callable[[bytes, BaseException | None], None]) -> None:
-        """Run what blocks on a thread, of which there are few: others wait their turn."""
-        future = self.loop.run_in_executor(self._executor(), work)
+    def offload(
+        self, work: Callable[[], bytes], done: Callable[[bytes, BaseException | None], None], limit_ms: int
+    ) -> None:
+        """Run what blocks on a thread; see `login_threads`."""
+        if self._login_threads is None:
+            from .login_threads import LoginThreads
 
-        def finish(ended: asyncio.Future[bytes]) -> None:
-            error = ended.exception()
-            done(b"" if error is not None else ended.result(), error)
-
-        future.add_done_callback(finish)
-
-    def _executor(self) -> Executor:
-        if self._authenticators is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._authenticators = ThreadPoolExecutor(AUTHENTICATORS, "logkernel-authenticate")
-        return self._authenticators
+            self._login_threads = LoginThreads(self.loop)
+        self._login_threads.run(work, done, limit_ms)
 
     def forget(self, connection: Connection) -> None:
         """It is lost."""
@@ -430,8 +421,8 @@ class TcpListener:
         if self._sweeper is not None:
             self._sweeper.cancel()
         self._admissions.close()
-        if self._authenticators is not None:
-            self._authenticators.shutdown(wait=False, cancel_futures=True)
+        if self._login_threads is not None:
+            self._login_threads.close()
         for server in self._servers:
             server.close()
         for connection in self.connections:

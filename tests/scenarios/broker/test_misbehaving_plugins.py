@@ -43,6 +43,7 @@ PROVIDED: dict[str, Callable[[Kernel], Any]] = {
     "logkernel_quota": lambda kernel: kernel.quota("bad", {}),
     "logkernel_assignor": lambda kernel: kernel.assignor("bad"),
     "logkernel_authorizer": lambda kernel: kernel.authorizer("bad", {}),
+    "logkernel_password_checker": lambda kernel: kernel.password_checker("bad", {}),
     "logkernel_transport": lambda kernel: kernel.transport("bad"),
     "logkernel_coordination": lambda kernel: kernel.coordination("bad", lambda: None),  # type: ignore[arg-type, return-value]
     "logkernel_service": lambda kernel: kernel.service("bad", {}, None),  # type: ignore[arg-type]

@@ -9,8 +9,8 @@ import pytest
 from logkernel.errors import ConfigError
 from logkernel.security import login
 from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOLS
-from logkernel.security.secret import Secret
 from logkernel.security.settings import ClientSecurity, is_secret
+from logkernel.vocabulary import Secret
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -50,6 +50,7 @@ class Security:
     max_receive_bytes = 100
     failure_delay_ms = 7
     timeout_ms = 1000
+    check_timeout_ms = 500
 
     def __init__(self) -> None:
         self.blocks = False
@@ -59,7 +60,7 @@ class Security:
     def tls(self) -> None:
         return None
 
-    def mechanism(self, name: str) -> Mechanism:
+    def mechanism(self, name: str, peer: str) -> Mechanism:
         return Mechanism(self.blocks)
 
     def principal_of(self, certificate: bytes | None) -> Principal:
@@ -78,7 +79,9 @@ class Threads:
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
 
-    def offload(self, work: Callable[[], bytes], done: Callable[[bytes, BaseException | None], None]) -> None:
+    def offload(
+        self, work: Callable[[], bytes], done: Callable[[bytes, BaseException | None], None], limit_ms: int
+    ) -> None:
         def go() -> None:
             try:
                 challenge = work()

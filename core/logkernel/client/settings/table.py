@@ -33,9 +33,9 @@ from logkernel.config.values import (
 )
 from logkernel.errors import ConfigError
 from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOL, REFUSED, WITHOUT_EFFECT
-from logkernel.security.secret import Secret
 from logkernel.security.settings import NAMES as SECURITY_NAMES
 from logkernel.security.settings import PLAINTEXT, ClientSecurity, by_kafkas_names
+from logkernel.vocabulary import Secret
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1

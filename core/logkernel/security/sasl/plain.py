@@ -32,11 +32,12 @@ class PlainClient:
 
 
 class PlainServer:
-    """Asks `check(user, password)`, which may read a file or ask a service where `blocks` says so."""
+    """Asks `check(user, password)`, which may read a file or ask a service where `blocks` says so. It answers whether
+    the password is right; a name is that of the principal."""
 
     name: str = "PLAIN"
 
-    def __init__(self, check: Callable[[str, str], bool], blocks: bool = False) -> None:
+    def __init__(self, check: Callable[[str, str], bool | str], blocks: bool = False) -> None:
         self.blocks = blocks
         self.principal: Principal | None = None
         self.expires_ms: int | None = None
@@ -48,9 +49,10 @@ class PlainServer:
             raise SaslAuthenticationFailed("PLAIN has one message, and the client sent another; open a new connection")
         self._begun = True
         user, password = _credentials(message)
-        if not self._check(user, password):
+        accepted = self._check(user, password)
+        if not accepted:
             raise SaslAuthenticationFailed("invalid user name or password for PLAIN; check both")
-        self.principal = Principal("User", user)
+        self.principal = Principal("User", user if accepted is True else str(accepted))
         return b""
 
 

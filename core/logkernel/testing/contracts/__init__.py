@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.kit import Kit as Kit
     from logkernel.testing.contracts.metrics_reporter import MetricsReporterContract as MetricsReporterContract
     from logkernel.testing.contracts.partitioner import PartitionerContract as PartitionerContract
+    from logkernel.testing.contracts.password_checker import PasswordCheckerContract as PasswordCheckerContract
     from logkernel.testing.contracts.placement import PlacementContract as PlacementContract
     from logkernel.testing.contracts.produce_interceptor import ProduceInterceptorContract as ProduceInterceptorContract
     from logkernel.testing.contracts.quota import QuotaContract as QuotaContract
@@ -53,6 +54,7 @@ _HOMES = {
     "Kit": "kit",
     "MetricsReporterContract": "metrics_reporter",
     "PartitionerContract": "partitioner",
+    "PasswordCheckerContract": "password_checker",
     "PlacementContract": "placement",
     "ProduceInterceptorContract": "produce_interceptor",
     "QuotaContract": "quota",
@@ -76,6 +78,7 @@ __all__ = [
     "Kit",
     "MetricsReporterContract",
     "PartitionerContract",
+    "PasswordCheckerContract",
     "PlacementContract",
     "ProduceInterceptorContract",
     "QuotaContract",

@@ -1,0 +1,170 @@
+"""Passwords checked by a plugin of an outside distribution: who is let in, and what a bad one costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logkernel
+from logkernel.client_guards import GuardedPasswordChecker
+from logkernel.contracts import Login
+from logkernel.errors import ConfigError, PluginError, SaslAuthenticationFailed, TopicAuthorizationFailed
+from logkernel.plugin_faults import Origin, PluginFaults
+from logkernel.security.listener import ListenerProtection
+from logkernel.vocabulary import Secret
+
+HANDLER = "listener.name.out.plain.sasl.server.callback.handler.class"
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SECRET = "planted-3f1c"
+PLUGIN = f'''
+import threading
+
+from logkernel import hookimpl
+
+
+class Moody:
+    def __init__(self, settings):
+        self.node = settings.get("node.id")
+
+    def check(self, login):
+        password = login.password.reveal()
+        if login.username == "hang":
+            threading.Event().wait()
+        if login.username == "fail":
+            raise RuntimeError("no directory for " + repr(login))
+        if login.username == "tell":
+            raise RuntimeError("no directory for " + password)
+        if login.username == "odd":
+            return None
+        right = password == "{SECRET}" and login.listener == "OUT" and login.client_host == "127.0.0.1"
+        return "ann" if right and login.username == "a.nn@example.com" else right
+
+
+@hookimpl
+def logkernel_password_checker(name, settings):
+    return Moody(settings) if name == "moody" else None
+
+
+@hookimpl
+def logkernel_names():
+    return [("password checker", "moody")]
+'''
+
+
+def outside(site: Path) -> str:
+    """A folder for PYTHONPATH with the distribution acme-moody."""
+    info = site / "acme_moody-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "acme_moody.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-moody\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[logkernel]\nacme-moody = acme_moody\n")
+    return str(site)
+
+
+@pytest.fixture
+def broker(start_broker: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([outside(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]))
+    settings = {
+        "listener.security.protocol.map": "OUT:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "connection.failed.authentication.delay.ms": "1",
+        "logkernel.password.check.timeout.ms": "500",
+        "authorizer.class.name": "standard",
+        "super.users": "User:ann",
+        HANDLER: "moody",
+    }
+    given = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    return start_broker(*given, listen="OUT://127.0.0.1:0")
+
+
+def create(broker: Any, user: str, password: str = SECRET) -> list[str]:
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": password,
+    }
+    with logkernel.connect(broker.bootstrap, **login) as log, log.admin() as admin:
+        return list(admin.create_topics("orders"))
+
+
+def test_a_plugin_says_who_is_let_in_and_a_bad_login_is_its_own_affair(broker: Any) -> None:
+    """More logins hang than threads of a listener may run at once."""
+    with ThreadPoolExecutor(20) as pool:
+        refused = [pool.submit(create, broker, user) for user in ["hang"] * 18 + ["fail", "tell", "odd"]]
+        refused.append(pool.submit(create, broker, "ann", "wrong"))
+        failures = [future.exception() for future in refused]
+    assert all(isinstance(error, SaslAuthenticationFailed) for error in failures), failures
+    assert create(broker, "a.nn@example.com") == ["orders"]  # known as ann, who may do everything
+    with pytest.raises(TopicAuthorizationFailed):
+        create(broker, "bob")
+    broker.end()
+    said = broker.log()
+    assert "plugin failed: plugin=acme-moody distribution=acme-moody" in said
+    assert "raised RuntimeError with the password in its text" in said
+    assert "answered with a NoneType" in said
+    assert "the password was not checked in time" in said
+    assert SECRET not in said
+
+
+def test_a_plugin_that_is_not_installed_ends_the_start(tmp_path: Path) -> None:
+    settings = ["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=PLAIN"]
+    settings.append("listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class=com.acme.Ldap")
+    given = [word for setting in settings for word in ("--set", setting)]
+    command = [sys.executable, "-m", "logkernel", "serve", "--data", str(tmp_path / "data"), *given]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 2
+    assert "no plugin provides the password checker 'com.acme.Ldap'" in ended.stderr
+
+
+def protection(handler: str) -> ListenerProtection:
+    settings = {
+        "sasl.server.max.receive.size": "1000", "connection.failed.authentication.delay.ms": "1",
+        "logkernel.authentication.timeout.ms": "1000", "logkernel.password.check.timeout.ms": "1000",
+        "connections.max.reauth.ms": "0", "sasl.enabled.mechanisms": "PLAIN",
+        "plain.sasl.server.callback.handler.class": handler,
+        "plain.sasl.jaas.config": f'{PLAIN_LOGIN} user_ann="wonder";',
+    }  # fmt: skip
+
+    def refuse(name: str) -> Any:
+        raise ConfigError(f"asked for {name}")
+
+    return ListenerProtection(
+        "OUT", "SASL_PLAINTEXT", settings, credential_of=lambda *_: None, checker_of=refuse, wall_ms=lambda: 0
+    )
+
+
+def test_kafkas_own_handler_has_the_users_of_the_configuration() -> None:
+    made = protection("org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler")
+    server = made.mechanism("PLAIN", "10.0.0.1:9")
+    assert not server.blocks
+    server.evaluate(b"\0ann\0wonder")
+    assert server.principal is not None
+    with pytest.raises(ConfigError, match="asked for ldap"):
+        protection("ldap")
+
+
+def test_an_error_is_told_without_the_password(caplog: pytest.LogCaptureFixture) -> None:
+    """Also one that is the cause of another."""
+
+    class Telling:
+        def check(self, login: Login) -> bool:
+            try:
+                raise ValueError(login.password.reveal())
+            except ValueError as error:
+                raise KeyError("user") from error
+
+    faults = PluginFaults()
+    checker = GuardedPasswordChecker(Telling(), "telling", faults, lambda: Origin("acme", "acme-telling"))
+    with pytest.raises(PluginError, match=r"'acme' .* failed in password checker telling: KeyError") as refused:
+        checker.check(Login("ann", Secret(SECRET), "OUT"))
+    assert refused.value.__suppress_context__
+    assert [fault.error for fault in faults] == ["raised KeyError with the password in its text"]
+    assert SECRET not in caplog.text
