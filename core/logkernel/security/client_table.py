@@ -11,6 +11,8 @@ from logkernel.config.values import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, S
 PROTOCOL: Final = "security.protocol"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HANDLER: Final = "sasl.login.callback.handler.class"
+IN_CAPITALS: Final = frozenset({PROTOCOL, "sasl.oauthbearer.assertion.algorithm"})
+"""Settings whose case does not matter."""
 
 
 def _text(name: str, default: str | None, doc: str, *, kind: int = STRING) -> Setting:
@@ -118,8 +120,69 @@ _SASL: Final = (
         None,
         "URL of the token endpoint, with http or https; or, with file, of a file that has the token.",
     ),
+    _text(
+        "sasl.oauthbearer.jwt.retriever.class",
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+        "How the token endpoint is asked, in full or not: `ClientCredentialsJwtRetriever`, `FileJwtRetriever`,"
+        " `JwtBearerJwtRetriever` (an assertion as the grant, KIP-1139), or `DefaultJwtRetriever`, one of the first"
+        " two by the URL. No class is loaded.",
+        kind=CLASS,
+    ),
     _text("sasl.oauthbearer.client.credentials.client.id", None, "Id of the client at the token endpoint."),
     _secret("sasl.oauthbearer.client.credentials.client.secret", "Secret of the client at the token endpoint."),
+    _text(
+        "sasl.oauthbearer.assertion.file",
+        None,
+        "File with an assertion (a JWT) that another program keeps fresh; it shows the token endpoint who the client"
+        " is, instead of a secret. The other settings of assertions are ignored then.",
+    ),
+    _text(
+        "sasl.oauthbearer.assertion.private.key.file",
+        None,
+        "File with the private key, as PEM, that signs assertions. It is read for each.",
+    ),
+    _secret("sasl.oauthbearer.assertion.private.key.passphrase", "Password of this key."),
+    Setting(
+        "sasl.oauthbearer.assertion.algorithm",
+        STRING,
+        "RS256",
+        OneOf("RS256", "ES256"),
+        "How assertions are signed. The case does not matter.",
+    ),
+    _text("sasl.oauthbearer.assertion.claim.aud", None, "Claim `aud` of assertions: whom they are for."),
+    _text(
+        "sasl.oauthbearer.assertion.claim.iss",
+        None,
+        "Claim `iss` of assertions: who issues them. With it, client credentials are asked for by an assertion"
+        " (KIP-1258).",
+    ),
+    _text("sasl.oauthbearer.assertion.claim.sub", None, "Claim `sub` of assertions: whom they are about."),
+    Setting(
+        "sasl.oauthbearer.assertion.claim.exp.seconds",
+        INT,
+        "300",
+        Between(0, 86_400),
+        "Time in s for which an assertion is valid.",
+    ),
+    Setting(
+        "sasl.oauthbearer.assertion.claim.nbf.seconds",
+        INT,
+        "60",
+        Between(0, 3_600),
+        "Time in s before its creation from which an assertion is valid, as clocks differ.",
+    ),
+    Setting(
+        "sasl.oauthbearer.assertion.claim.jti.include",
+        BOOLEAN,
+        "false",
+        None,
+        "Whether each assertion has an id of its own, in its claim `jti`.",
+    ),
+    _text(
+        "sasl.oauthbearer.assertion.template.file",
+        None,
+        'File with more headers and claims of assertions, as JSON: `{"header": {}, "payload": {}}`.',
+    ),
     _text("sasl.oauthbearer.scope", None, "Scope to ask the token endpoint for."),
     _text("sasl.oauthbearer.extensions", None, "SASL extensions of the token, as name=value,name=value (KIP-342)."),
     Setting(
@@ -145,6 +208,7 @@ SYNONYMS: Final = {
     "ssl.ca.pem": "ssl.truststore.certificates",
     "ssl.key.pem": "ssl.keystore.key",
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "sasl.oauthbearer.assertion.jwt.template.file": "sasl.oauthbearer.assertion.template.file",
     "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
     "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
 }
@@ -166,7 +230,6 @@ REFUSED: Final = {
     "ssl.engine.factory.class": "it names a class of Java",
     "sasl.login.class": "it names a class of Java",
     "sasl.client.callback.handler.class": "it names a class of Java; give the password by sasl.jaas.config",
-    "sasl.oauthbearer.jwt.retriever.class": "it names a class of Java; set sasl.oauthbearer.token.endpoint.url",
     "sasl.oauthbearer.jwt.validator.class": "it names a class of Java; the broker checks the token",
     "ssl.crl.location": "lists of revoked certificates are not read",
     "ssl.engine.location": "engines of OpenSSL are not loaded",

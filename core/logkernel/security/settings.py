@@ -13,7 +13,7 @@ import attrs
 from logkernel.config.definitions import Setting
 from logkernel.config.sources import wanted_text
 from logkernel.errors import ConfigError
-from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOL, SYNONYMS
+from logkernel.security.client_table import CLIENT_SECURITY, IN_CAPITALS, PROTOCOL, SYNONYMS
 from logkernel.security.login import NewMechanism, login_of
 from logkernel.security.tls import TlsSettings
 from logkernel.vocabulary import Secret
@@ -174,7 +174,7 @@ def typed(setting: Setting, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return setting.typed(value.upper() if setting.name == PROTOCOL else value)
+        return setting.typed(value.upper() if setting.name in IN_CAPITALS else value)
     except ValueError as error:
         wanted = wanted_text(setting.type, setting.validator)
         raise ConfigError(f"{setting.name}={value!r}: {error}; give {wanted}") from None

@@ -1,13 +1,15 @@
-"""A broker that asks for tokens, and our client that has one in a file."""
+"""A broker that asks for tokens, and our client that has one in a file, or gets it by an assertion."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from identity_provider import jwks, signed
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from identity_provider import jwks, private_key, serving, signed
 
 import logkernel
 from logkernel.errors import SaslAuthenticationFailed
@@ -57,3 +59,23 @@ def test_another_token_does_not_and_the_log_says_why(broker: Any, tmp_path: Path
         admin.list_topics()
     assert reason in broker.log()
     assert token.split(".")[2] not in broker.log()
+
+
+def test_an_assertion_gets_a_token_or_the_reason_why_not(broker: Any, tmp_path: Path) -> None:
+    """KIP-1139, from the client's key to the topic."""
+    key = tmp_path / "assertion.pem"
+    key.write_bytes(private_key("rsa-2").private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    answers = [(401, b"{}"), (200, json.dumps({"access_token": signed(), "expires_in": 300}).encode())]
+    with serving(*answers) as provider:
+        by_assertion = {
+            **settings(tmp_path),
+            "sasl.oauthbearer.token.endpoint.url": provider.url(),
+            "sasl.oauthbearer.jwt.retriever.class": "JwtBearerJwtRetriever",
+            "sasl.oauthbearer.assertion.private.key.file": str(key),
+            "sasl.oauthbearer.assertion.claim.sub": "alice",
+        }
+        with logkernel.connect(broker.bootstrap, **by_assertion) as log:
+            with pytest.raises(SaslAuthenticationFailed, match="HTTP status 401"):
+                log.topics()
+            with log.producer() as producer:
+                assert producer.send("orders", b"x").result(10).offset == 0

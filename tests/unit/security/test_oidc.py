@@ -15,7 +15,7 @@ from identity_provider import Provider, serving, signed
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
 from logkernel.security.tls_contexts import client_context, server_context
 from logkernel.security.tokens.http import MAX_RESPONSE_BYTES, Endpoint
-from logkernel.security.tokens.oidc import ClientCredentials, fetch_from_file
+from logkernel.security.tokens.oidc import ClientCredentials, Retries, fetch_from_file
 from logkernel.security.tokens.source import Fetched, TokenSource
 
 SECRET = "pl4nted&s3cret +ü"
@@ -55,7 +55,7 @@ def test_a_tls_endpoint_is_verified() -> None:
         endpoint = Endpoint(provider.url(), client_context(settings(trusts="ours")))
         assert ClientCredentials(endpoint, "id", SECRET).fetch().token == "t0ken.pl4nted"
         with pytest.raises(SaslAuthenticationFailed, match="certificate verify failed"):
-            ClientCredentials(Endpoint(provider.url()), "id", SECRET, retry_backoff_max_ms=0).fetch()
+            ClientCredentials(Endpoint(provider.url()), "id", SECRET, retries=Retries(backoff_max_ms=0)).fetch()
     assert len(provider.requests) == 1
 
 
@@ -70,7 +70,7 @@ def test_a_passing_failure_is_tried_again(status: int) -> None:
 def test_it_is_tried_until_the_back_off_is_used_up() -> None:
     pauses: list[float] = []
     with serving((503, b"")) as provider, pytest.raises(SaslAuthenticationFailed, match="HTTP status 503"):
-        credentials(provider, retry_backoff_ms=100, retry_backoff_max_ms=1000).fetch(pauses.append)
+        credentials(provider, retries=Retries(100, 1000)).fetch(pauses.append)
     assert pauses == [0.1, 0.2, 0.4]
 
 
@@ -120,7 +120,7 @@ def test_an_endpoint_that_is_not_there_is_named() -> None:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         client = ClientCredentials(
-            Endpoint(f"http://127.0.0.1:{port}/t?key=pl4nted"), "id", SECRET, retry_backoff_max_ms=0
+            Endpoint(f"http://127.0.0.1:{port}/t?key=pl4nted"), "id", SECRET, retries=Retries(backoff_max_ms=0)
         )
         with pytest.raises(
             SaslAuthenticationFailed, match=rf"http://127\.0\.0\.1:{port}/t cannot be reached"
@@ -132,7 +132,7 @@ def test_an_endpoint_that_is_not_there_is_named() -> None:
 def test_an_endpoint_that_does_not_answer_is_left() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        client = ClientCredentials(Endpoint(url, read_timeout_ms=50), "id", SECRET, retry_backoff_max_ms=0)
+        client = ClientCredentials(Endpoint(url, read_timeout_ms=50), "id", SECRET, retries=Retries(backoff_max_ms=0))
         with pytest.raises(SaslAuthenticationFailed, match="timed out"):
             client.fetch()
 

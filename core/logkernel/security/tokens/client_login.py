@@ -1,8 +1,9 @@
 """A client's login by OAUTHBEARER: from its settings, and the options of its login module, to where tokens come from.
 
 `sasl.login.callback.handler.class` chooses: Kafka's two handlers by their names, of which no class is loaded, an
-installed provider, or a function. Without it, an endpoint's URL or options `unsecuredLogin…` choose. As in Kafka, a
-setting goes before an option of the login module.
+installed provider, or a function. Without it, an endpoint's URL or options `unsecuredLogin…` choose. With an endpoint,
+`sasl.oauthbearer.jwt.retriever.class` says how it is asked: Kafka's four retrievers, by their names likewise. As in
+Kafka, a setting goes before an option of the login module.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
-from logkernel.security.tokens import oidc, unsecured
+from logkernel.security.tokens import assertions, oidc, unsecured
 from logkernel.security.tokens.http import DEFAULT_TIMEOUT_MS, Endpoint, checked_url
 from logkernel.security.tokens.source import Fetched, TokenSource
 
@@ -23,6 +24,14 @@ PROVIDERS: Final = "logkernel.token_providers"
 """Group of entry points: functions that take the options of the login module, and return what a user's one does."""
 _OIDC: Final = "OAuthBearerLoginCallbackHandler"
 _UNSECURED: Final = "OAuthBearerUnsecuredLoginCallbackHandler"
+RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
+_RETRIEVERS: Final = (
+    "DefaultJwtRetriever",
+    "ClientCredentialsJwtRetriever",
+    "FileJwtRetriever",
+    "JwtBearerJwtRetriever",
+)
+_KAFKAS: Final = "org.apache.kafka.common.security.oauthbearer."
 _EXTENSION: Final = "extension_"
 
 
@@ -44,9 +53,7 @@ def token_source(values: Mapping[str, Any], options: Mapping[str, str]) -> tuple
         return TokenSource(partial(_called, partial(_provider(str(handler)), options))), _extensions(values, options)
     if not url:
         raise ConfigError(f"{oidc.SETTING} is not set, from which OAUTHBEARER gets its token; set it, or {HANDLER}")
-    if checked_url(url, oidc.SETTING, ("http", "https", "file")).scheme == "file":
-        return TokenSource(partial(oidc.fetch_from_file, url)), _extensions(values, options)
-    return TokenSource(_credentials(values, options, url).fetch), _extensions(values, options)
+    return TokenSource(_endpoint_fetch(values, options, url)), _extensions(values, options)
 
 
 def _provider(name: str) -> Callable[..., object]:
@@ -79,22 +86,37 @@ def _called(function: Callable[[], object]) -> Fetched:
     return Fetched(token, lifetime_s)
 
 
-def _credentials(values: Mapping[str, Any], options: Mapping[str, str], url: str) -> oidc.ClientCredentials:
-    prefix = "sasl.oauthbearer.client.credentials.client"
-    return oidc.ClientCredentials(
-        Endpoint(
-            url,
-            _context(options) if url.startswith("https:") else None,
-            values.get("sasl.login.connect.timeout.ms") or DEFAULT_TIMEOUT_MS,
-            values.get("sasl.login.read.timeout.ms") or DEFAULT_TIMEOUT_MS,
-        ),
-        client_id=values.get(f"{prefix}.id") or options.get("clientId", ""),
-        client_secret=values.get(f"{prefix}.secret") or options.get("clientSecret", ""),
-        scope=values.get("sasl.oauthbearer.scope") or options.get("scope", ""),
-        encodes_header=bool(values.get("sasl.oauthbearer.header.urlencode")),
-        retry_backoff_ms=values.get("sasl.login.retry.backoff.ms", 100),
-        retry_backoff_max_ms=values.get("sasl.login.retry.backoff.max.ms", 10_000),
+def _endpoint_fetch(values: Mapping[str, Any], options: Mapping[str, str], url: str) -> Callable[[], Fetched]:
+    """How tokens are got from the URL: as the retriever does."""
+    given = str(values.get(RETRIEVER) or _RETRIEVERS[0])
+    retriever = given.removeprefix(_KAFKAS)
+    if retriever not in _RETRIEVERS:
+        raise ConfigError(f"{RETRIEVER}={given}: no class is loaded by its name; use one of {', '.join(_RETRIEVERS)}")
+    is_file = checked_url(url, oidc.SETTING, ("http", "https", "file")).scheme == "file"
+    if retriever != _RETRIEVERS[0] and is_file != (retriever == "FileJwtRetriever"):
+        wanted = "file://" if retriever == "FileJwtRetriever" else "https://"
+        raise ConfigError(f"{oidc.SETTING}={url} is not for {retriever}; give a URL that begins with {wanted}")
+    if is_file:
+        return partial(oidc.fetch_from_file, url)
+    endpoint = Endpoint(
+        url,
+        _context(options) if url.startswith("https:") else None,
+        values.get("sasl.login.connect.timeout.ms") or DEFAULT_TIMEOUT_MS,
+        values.get("sasl.login.read.timeout.ms") or DEFAULT_TIMEOUT_MS,
     )
+    retries = oidc.Retries(
+        values.get("sasl.login.retry.backoff.ms", 100), values.get("sasl.login.retry.backoff.max.ms", 10_000)
+    )
+    prefix = "sasl.oauthbearer.client.credentials.client"
+    client_id = values.get(f"{prefix}.id") or options.get("clientId", "")
+    scope = values.get("sasl.oauthbearer.scope") or options.get("scope", "")
+    is_grant = retriever == "JwtBearerJwtRetriever"
+    if is_grant or values.get(assertions.FILE) or values.get(assertions.ISSUER):
+        shown = assertions.assertion_of(values)
+        return oidc.ByAssertion(endpoint, shown, is_grant, client_id, scope, retries).fetch
+    secret = values.get(f"{prefix}.secret") or options.get("clientSecret", "")
+    encodes = bool(values.get("sasl.oauthbearer.header.urlencode"))
+    return oidc.ClientCredentials(endpoint, client_id, secret, scope, encodes, retries).fetch
 
 
 def _context(options: Mapping[str, str]) -> Any:

@@ -1,11 +1,12 @@
-"""A client's tokens by OIDC client credentials (RFC 6749, section 4.4; KIP-768, KIP-1139), or from a file."""
+"""A client's tokens by OIDC client credentials (RFC 6749, section 4.4; KIP-768), by an assertion (RFC 7523; KIP-1139,
+KIP-1258), or from a file."""
 
 from __future__ import annotations
 
 import base64
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, unquote, urlencode, urlsplit
@@ -13,11 +14,50 @@ from urllib.parse import quote_plus, unquote, urlencode, urlsplit
 import attrs
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
+from logkernel.security.tokens.assertions import Assertion
 from logkernel.security.tokens.http import Endpoint, HttpFailed, checked_url, request
 from logkernel.security.tokens.source import Fetched
 
 SETTING = "sasl.oauthbearer.token.endpoint.url"
+Sleep = Callable[[float], None]
 MAX_TOKEN_BYTES = 524_288
+_HEADERS = {
+    "Accept": "application/json",
+    "Cache-Control": "no-cache",
+    "Content-Type": "application/x-www-form-urlencoded",
+}
+
+
+@attrs.frozen
+class Retries:
+    """For how long an endpoint is asked again, where that may help; in between, the back-off doubles."""
+
+    backoff_ms: int = 100
+    backoff_max_ms: int = 10_000
+
+    def pauses_s(self) -> Iterator[float | None]:
+        """The pause behind each try; None behind the last."""
+        left_ms, pause_ms = self.backoff_max_ms, self.backoff_ms
+        while 0 < pause_ms <= left_ms:
+            yield pause_ms / 1000
+            left_ms -= pause_ms
+            pause_ms *= 2
+        yield None
+
+
+def _ask(
+    endpoint: Endpoint, form: Mapping[str, str], headers: Mapping[str, str], retries: Retries, sleep: Sleep
+) -> Fetched:
+    """Raises `SaslAuthenticationFailed`."""
+    body = urlencode({name: value for name, value in form.items() if value}).encode()
+    for pause_s in retries.pauses_s():
+        try:
+            return _read(request(endpoint, "POST", {**_HEADERS, **headers}, body), endpoint.url)
+        except HttpFailed as failed:
+            if not failed.retriable or pause_s is None:
+                raise SaslAuthenticationFailed(f"no token for OAUTHBEARER: {failed}") from None
+        sleep(pause_s)
+    raise AssertionError("the last try returns or raises")
 
 
 @attrs.frozen
@@ -30,9 +70,7 @@ class ClientCredentials:
     scope: str = ""
     encodes_header: bool = False
     """`sasl.oauthbearer.header.urlencode`: whether id and secret are URL-encoded in their header, as the RFC says."""
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 10_000
-    """For how long it is asked again; in between, the back-off doubles."""
+    retries: Retries = Retries()
 
     def __attrs_post_init__(self) -> None:
         checked_url(self.endpoint.url, SETTING)
@@ -42,39 +80,44 @@ class ClientCredentials:
                 "sasl.jaas.config, or sasl.oauthbearer.client.credentials.client.id and .secret"
             )
 
-    def fetch(self, sleep: Callable[[float], None] = time.sleep) -> Fetched:
+    def fetch(self, sleep: Sleep = time.sleep) -> Fetched:
         """Ask the endpoint, again where that may help. Raises `SaslAuthenticationFailed`."""
-        for pause_s in self._pauses_s():
-            try:
-                return _read(request(self.endpoint, "POST", self._headers(), self._body()), self.endpoint.url)
-            except HttpFailed as failed:
-                if not failed.retriable or pause_s is None:
-                    raise SaslAuthenticationFailed(f"no token for OAUTHBEARER: {failed}") from None
-            sleep(pause_s)
-        raise AssertionError("the last try returns or raises")
-
-    def _pauses_s(self) -> Iterator[float | None]:
-        """The pause behind each try; None behind the last."""
-        left_ms, pause_ms = self.retry_backoff_max_ms, self.retry_backoff_ms
-        while 0 < pause_ms <= left_ms:
-            yield pause_ms / 1000
-            left_ms -= pause_ms
-            pause_ms *= 2
-        yield None
-
-    def _headers(self) -> dict[str, str]:
         encode = quote_plus if self.encodes_header else str
         pair = f"{encode(self.client_id)}:{encode(self.client_secret)}".encode()
-        return {
-            "Accept": "application/json",
-            "Authorization": f"Basic {base64.b64encode(pair).decode()}",
-            "Cache-Control": "no-cache",
-            "Content-Type": "application/x-www-form-urlencoded",
-        }
+        login = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+        form = {"grant_type": "client_credentials", "scope": self.scope}
+        return _ask(self.endpoint, form, login, self.retries, sleep)
 
-    def _body(self) -> bytes:
-        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
-        return urlencode(form).encode()
+
+@attrs.frozen
+class ByAssertion:
+    """Where a client asks for its tokens with an assertion: as its grant, or for itself in the place of a secret."""
+
+    endpoint: Endpoint
+    assertion: Assertion
+    is_grant: bool
+    """`JwtBearerJwtRetriever` (KIP-1139); else client credentials (KIP-1258)."""
+    client_id: str = ""
+    """Sent with client credentials, if set: the assertion says it, too."""
+    scope: str = ""
+    retries: Retries = Retries()
+
+    def __attrs_post_init__(self) -> None:
+        checked_url(self.endpoint.url, SETTING)
+
+    def fetch(self, sleep: Sleep = time.sleep, now: Callable[[], float] = time.time) -> Fetched:
+        """As `ClientCredentials.fetch`; tries of one call share an assertion."""
+        assertion = self.assertion.create(now())
+        if self.is_grant:
+            form = {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion}
+        else:
+            form = {
+                "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+                "client_assertion": assertion,
+                "grant_type": "client_credentials",
+                "client_id": self.client_id,
+            }
+        return _ask(self.endpoint, {**form, "scope": self.scope}, {}, self.retries, sleep)
 
 
 def fetch_from_file(url: str) -> Fetched:
