@@ -1,8 +1,9 @@
 """CreateTopics, DeleteTopics, CreatePartitions.
 
-In a cluster the controller alone decides; others answer NOT_CONTROLLER for each topic. The controller answers when this
-broker itself was told, as Kafka's does: what a client asks it next about those topics, it knows. The partitions that a
-client creates and deletes count against its `controller_mutation_rate` (KIP-599).
+In a cluster the controller alone decides; others answer NOT_CONTROLLER for each topic, and pass on what a service of
+theirs asks for. The controller answers when this broker itself was told, as Kafka's does: what a client asks it next
+about those topics, it knows. The partitions that a client creates and deletes count against its
+`controller_mutation_rate` (KIP-599).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.refusals import refusal
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller.effects import ControllerResult, Spend, free
-from logkernel.controller.image import ClusterImage
+from logkernel.controller.image import NO_LEADER, ClusterImage
 from logkernel.errors import NotController
 from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
@@ -46,7 +47,10 @@ def _decide(
     try:
         response: Any = ctx.commit(decide(request, ctx.governance.image, free if quota is None else quota.spend))
     except NotController as error:
-        answer(refusal(request, error))
+        if context.internal:
+            _ask_controller(ctx, request, error, answer)
+        else:
+            answer(refusal(request, error))
         return
 
     def confirmed() -> None:
@@ -58,6 +62,15 @@ def _decide(
         answer(response)
 
     ctx.governance.when_confirmed(confirmed, request.timeout_ms)
+
+
+def _ask_controller(ctx: HandlerContext, request: R, error: NotController, answer: Answer) -> None:
+    """A service of this broker asks: unlike a client, it does not look for the controller itself."""
+    forward, node = ctx.governance.forward, ctx.cluster.controller_id
+    if forward is None or node in (NO_LEADER, ctx.runtime.node_id):
+        answer(refusal(request, error))
+    else:
+        forward(node, request, lambda response: answer(refusal(request, error) if response is None else response))
 
 
 HANDLERS: Handlers = dict(
