@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from struct import Struct
+from struct import Struct, unpack
 from typing import ClassVar, Final
 from uuid import UUID
 
@@ -67,6 +67,9 @@ class FieldReader:
     def i32(self) -> int:
         return int(_I32.unpack(self.take(4))[0])
 
+    def i32s(self, count: int) -> tuple[int, ...]:
+        return unpack(f">{count}i", self.take(4 * count))
+
     def i64(self) -> int:
         return int(_I64.unpack(self.take(8))[0])
 
@@ -74,6 +77,10 @@ class FieldReader:
         return UUID(bytes=self.take(16))
 
     def uvarint(self) -> int:
+        at = self._at
+        if at < len(self._data) and self._data[at] < 0x80:  # nearly all of them
+            self._at = at + 1
+            return self._data[at]
         value = 0
         for shift in range(0, 35, 7):
             byte = self.take(1)[0]
@@ -107,12 +114,11 @@ class FieldReader:
         found = self.uvarint() - 1 if self.flexible else self.i32()
         if found == -1 and nullable:
             return 0
-        if not 0 <= found <= self.left:
+        if found and not 0 <= found <= self.left:
             raise self.fault(f"{found} elements in {self.left} bytes")
         return found
 
     def tags(self) -> dict[int, bytes]:
         """Content by number; those that are not known are for the caller to pass over."""
-        if not self.flexible:
-            return {}
-        return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}
+        count = self.uvarint() if self.flexible else 0
+        return {self.uvarint(): self.take(self.uvarint()) for _ in range(count)} if count else {}

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from itertools import repeat
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
@@ -60,6 +61,7 @@ class Role(IntEnum):
     WARMUP = 2
 
 
+ROLES: Final = tuple(Role)
 Task: TypeAlias = tuple[str, int]
 """(subtopology id, partition)."""
 Place: TypeAlias = tuple[Role, str, int]
@@ -344,19 +346,18 @@ class _Flexible(Reader):
     def roles(self, epoch: int) -> dict[Place, int]:
         """The tasks of each role; `epoch` is that of active ones which have none of their own."""
         found: dict[Place, int] = {}
-        for role in Role:
+        for role in ROLES:
             for _ in range(self.count()):
                 subtopology = self.string()
-                partitions = [self.i32() for _ in range(self.count())]
+                partitions = self.i32s(self.count())
                 tags = self.tags()
-                epochs = [epoch if role is Role.ACTIVE else NO_EPOCH] * len(partitions)
+                epochs: tuple[int, ...] = (epoch if role is Role.ACTIVE else NO_EPOCH,) * len(partitions)
                 if role is Role.ACTIVE and 0 in tags:
                     inner = _Flexible(b"\0\0" + tags[0], "epochs")
-                    epochs = [inner.i32() for _ in range(inner.count(nullable=True))] or epochs
+                    epochs = inner.i32s(inner.count(nullable=True)) or epochs
                 if len(epochs) != len(partitions):
                     raise CorruptMessage(f"__consumer_offsets: {len(epochs)} epochs of {len(partitions)} tasks")
-                for partition, own in zip(partitions, epochs, strict=True):
-                    found[role, subtopology, partition] = own
+                found.update(zip(zip(repeat(role), repeat(subtopology), partitions), epochs, strict=True))
         return found
 
     def internal(self) -> InternalTopic:

@@ -15,7 +15,7 @@ All that is in here is durable and changed by `replay` alone, save what is calle
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from enum import Enum, IntEnum
 from typing import Final
 
@@ -82,6 +82,11 @@ class StreamsMember:
     """What it may have → the epoch in which it got that."""
     revoking: Mapping[Place, int] = field(factory=dict)
     """What it has to give up, and holds until it says that it does not."""
+
+    @property
+    def places(self) -> Set[Place]:
+        """All that it holds, or has not given up yet."""
+        return self.assigned.keys() | self.revoking.keys() if self.revoking else self.assigned.keys()
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch
@@ -194,13 +199,15 @@ class StreamsGroup:
             self.shutdown_by = None
 
     def _replace(self, before: StreamsMember, after: StreamsMember) -> None:
-        self._release(before)
         self.members[after.member_id] = after
-        for role, subtopology, partition in (*after.assigned, *after.revoking):
+        if after.places == before.places and after.facts.process_id == before.facts.process_id:
+            return
+        self._release(before)
+        for role, subtopology, partition in after.places:
             self.holders.setdefault((subtopology, partition), {})[after.member_id, role] = after.facts.process_id
 
     def _release(self, member: StreamsMember) -> None:
-        for role, subtopology, partition in (*member.assigned, *member.revoking):
+        for role, subtopology, partition in member.places:
             found = self.holders.get((subtopology, partition), {})
             found.pop((member.member_id, role), None)
             if not found:
