@@ -77,6 +77,8 @@ class Broker:
             Parts(runtime, self.turn, logs, self.metadata, self.replicas, self.addresses, self, self)
         )
         self.cluster = self.governance.view
+        authorization = self._authorization()
+        self.cluster.authorize = authorization.topics if authorization is not None else None
         self.commit = self.governance.commit
         self.services = ServiceRegistry(
             Lent(runtime, self.turn, self.replicas, self.cluster, self.submit, self.governance)
@@ -85,7 +87,7 @@ class Broker:
         self.context = HandlerContext(
             runtime=runtime, purgatory=self.purgatory, metadata=self.metadata, replicas=self.replicas,
             cluster=self.cluster, logs=logs, moves=self.moves, services=self.services, governance=self.governance,
-            quotas=self.quotas, authorization=self._authorization(), dispatch=self.dispatch, serves=self.serves,
+            quotas=self.quotas, authorization=authorization, dispatch=self.dispatch, serves=self.serves,
         )  # fmt: skip
         self.router = Router(self.context)
         self._dispatch: Route = self.router.dispatch

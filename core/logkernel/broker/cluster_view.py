@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -11,16 +11,19 @@ from logkernel.broker.own_addresses import BrokerEndpoint, OwnAddresses
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.config.groups import group_value
-from logkernel.contracts import Assignor
+from logkernel.contracts import Assignor, RequestContext
 from logkernel.controller.image import NO_LEADER
 from logkernel.errors import LeaderNotAvailable
 from logkernel.requests.sharding import shard_of
+from logkernel.vocabulary import AclOperation
 
 if TYPE_CHECKING:
     from logkernel.broker.controller.channel import ControllerChannel
     from logkernel.broker.controller.controller_election import ControllerElection
     from logkernel.broker.received_metadata import ReceivedMetadata
     from logkernel.controller.image import Topic
+
+Authorize = Callable[[RequestContext, AclOperation, Sequence[str]], Sequence[str]]
 
 
 class LiveClusterView:
@@ -41,6 +44,8 @@ class LiveClusterView:
         self._replicas = replicas
         self._addresses = addresses
         self._features: dict[str, tuple[int, int, int]] = {}
+        self.authorize: Authorize | None = None
+        """Asks the authorizer; None where the broker has none."""
         self.next_producer_id = next_producer_id
         """Return an id that was never given before. Raises `KafkaError`."""
 
@@ -67,6 +72,10 @@ class LiveClusterView:
 
     def topic_names(self) -> list[str]:
         return sorted(self.topics)
+
+    def allowed(self, sender: RequestContext, operation: AclOperation, topics: Sequence[str]) -> Sequence[str]:
+        """Raises `UnknownServerError` where the authorizer fails."""
+        return topics if self.authorize is None or sender.internal else self.authorize(sender, operation, topics)
 
     def is_internal(self, topic: str) -> bool:
         return topic in self._metadata.controller.internal or self._metadata.is_internal(topic)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.contracts.assignor import Assignor
 from logkernel.contracts.common import RequestContext
-from logkernel.vocabulary import Record
+from logkernel.vocabulary import AclOperation, Record
 
 
 @frozen
@@ -160,6 +160,12 @@ class ClusterView(Protocol):
 
     def topic_names(self) -> Sequence[str]:
         """Return the names of all topics, internal ones included, sorted."""
+        ...
+
+    def allowed(self, sender: RequestContext, operation: AclOperation, topics: Sequence[str]) -> Sequence[str]:
+        """Return those of `topics`, in their order, with which the sender of a request may do `operation`: all of them
+        where the broker has no authorizer, or for an internal sender. Raises `UnknownServerError` where the authorizer
+        fails."""
         ...
 
     def is_internal(self, topic: str) -> bool:

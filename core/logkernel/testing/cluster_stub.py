@@ -7,8 +7,9 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from logkernel.contracts import Assignor
+from logkernel.contracts import Assignor, RequestContext
 from logkernel.errors import PluginError
+from logkernel.vocabulary import AclOperation, Principal
 
 
 class ClusterStub:
@@ -38,6 +39,8 @@ class ClusterStub:
         """(topic, partition) → leader epoch; 0 where nothing is written."""
         self.internal: set[str] = set()
         """Topics in which services keep their state."""
+        self.hidden: dict[Principal, set[str]] = {}
+        """Topics with which a client may do nothing."""
         self.untold: dict[str, int] = {}
         """Topics, like `topics`, that the broker was not told of yet."""
         self.live_brokers: list[tuple[int, str, int, str | None]] = [(1, "127.0.0.1", 9092, None)]
@@ -47,6 +50,10 @@ class ClusterStub:
 
     def topic_names(self) -> Sequence[str]:
         return sorted(self.topics)
+
+    def allowed(self, sender: RequestContext, operation: AclOperation, topics: Sequence[str]) -> Sequence[str]:
+        hidden = self.hidden.get(sender.principal, ())
+        return [name for name in topics if name not in hidden]
 
     def is_internal(self, topic: str) -> bool:
         return topic in self.internal

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from logkernel.contracts import Assignor, ClusterView, Decision
+from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext
 from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
@@ -20,6 +20,8 @@ from .streams.making import MakingTopics
 from .timers import Key, Timers
 
 RETENTION: Final[Key] = ("retention",)
+NOBODY: Final = RequestContext(internal=True)
+"""The sender of an event that is no client's request."""
 
 
 def session_key(group_id: str, member_id: str) -> Key:
@@ -74,6 +76,7 @@ class GroupCoordinator:
         "number",
         "offset_keys",
         "out",
+        "sender",
         "settings",
         "timers",
         "transactions",
@@ -111,8 +114,8 @@ class GroupCoordinator:
         self.mono_ms = 0
         self.out = Decision()
 
-    def begin(self, wall_ms: int, mono_ms: int) -> None:
-        self.wall_ms, self.mono_ms, self.out = wall_ms, mono_ms, Decision()
+    def begin(self, wall_ms: int, mono_ms: int, sender: RequestContext = NOBODY) -> None:
+        self.wall_ms, self.mono_ms, self.out, self.sender = wall_ms, mono_ms, Decision(), sender
 
     def finish(self) -> Decision:
         if (self.groups or self.out.records) and RETENTION not in self.timers:

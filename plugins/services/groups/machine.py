@@ -15,7 +15,7 @@ from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
 
 from . import joining, listing, loading, members, offsets, rebalance, transactions
-from .consumer import describe, heartbeat, leaving, migrate, progress
+from .consumer import describe, heartbeat, leaving, migrate
 from .consumer import records as consumer_records
 from .consumer import replay as consumer_replay
 from .coordinator import RETENTION, GroupCoordinator, sync_key
@@ -91,7 +91,7 @@ class GroupsMachine:
         handler = HANDLERS.get(type(request))
         if handler is None:
             raise TypeError(f"groups do not answer {type(request).__name__}")
-        self.coordinator.begin(wall_ms, mono_ms)
+        self.coordinator.begin(wall_ms, mono_ms, context)
         handler(self.coordinator, request, context, ticket)
         return self.coordinator.finish()
 
@@ -111,9 +111,9 @@ class GroupsMachine:
         return self.coordinator.finish()
 
     def _look_at_topics(self) -> None:
-        for group_id, group in self.coordinator.groups.items():
+        for group in self.coordinator.groups.values():
             if group.consumer is not None:
-                progress.topics_changed(self.coordinator, group_id, group.consumer)
+                group.consumer.stale = True
             elif group.streams is not None:
                 group.streams.stale = True
 

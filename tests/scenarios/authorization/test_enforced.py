@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logkernel import errors as e
-from logkernel.requests import cluster, data, groups, offsets, topics
+from logkernel.requests import cluster, consumer_groups, data, groups, offsets, topics
 from logkernel.vocabulary import AclOperation as Op
 from logkernel.vocabulary import ResourceType as Kind
 
@@ -142,6 +142,31 @@ def test_a_session_loses_what_is_forbidden_meanwhile_though_nothing_is_new(world
     world.forbid("ann")
     second = world.ask("ann", fetch(session=first.session_id, epoch=2), **by_name)
     assert fetched(second) == {"a": (REFUSED, False)}
+
+
+def heartbeat(epoch: int, **given: Any) -> Any:
+    return consumer_groups.ConsumerGroupHeartbeatRequest("app", "m1", epoch, **given)
+
+
+def test_a_regular_expression_finds_what_its_member_may_describe(start: Callable[..., Any]) -> None:
+    """Topics that come later as well: the group looks at them with a heartbeat, and so knows who asks."""
+    world = start("group.consumer.assignment.interval.ms=0")
+    for name in ("orders-eu", "orders-secret"):
+        world.topic(name)
+    world.allow("ann", Op.READ, GROUP, "app")
+    world.allow("ann", Op.READ, TOPIC, "orders-eu")
+    first = world.ask("ann", heartbeat(0, subscribed_topic_regex="orders-.*", topic_partitions=[],
+                                       rebalance_timeout_ms=60_000))  # fmt: skip
+    assert first.error_code == 0, first
+    ids = {name: world.broker.cluster.topic_id(name) for name in ("orders-eu", "orders-secret")}
+    assert [row.topic_id for row in first.assignment.topic_partitions] == [ids["orders-eu"]]
+
+    for name in ("orders-us", "orders-hidden"):
+        world.topic(name)
+    world.allow("ann", Op.DESCRIBE, TOPIC, "orders-us")
+    ids["orders-us"] = world.broker.cluster.topic_id("orders-us")
+    later = world.ask("ann", heartbeat(first.member_epoch))
+    assert {row.topic_id for row in later.assignment.topic_partitions} == {ids["orders-eu"], ids["orders-us"]}
 
 
 def test_a_follower_has_to_act_for_the_cluster(world: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -60,6 +60,11 @@ class Authorization:
         if self._changes != self._acls.changes:
             self._tell()
         return Asking(self, context, request)
+
+    def topics(self, sender: RequestContext, operation: AclOperation, names: Sequence[str]) -> Sequence[str]:
+        """Those of `names`, in their order, with which the sender may do this. Raises `UnknownServerError`."""
+        found = self.asking(sender, "").those(operation, ResourceType.TOPIC, names, told=False)
+        return [name for name in names if name in found]
 
     def _tell(self) -> None:
         changes, now = self._acls.changes, dict(self._acls)

@@ -110,14 +110,3 @@ def keep_target(
             coordinator.append(records.key(records.TARGET, group_id, member_id), records.encode_target(parts))
     value = records.encode_target_epoch(epoch, coordinator.wall_ms)
     coordinator.append(records.key(records.TARGET_EPOCH, group_id), value)
-
-
-def topics_changed(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup) -> None:
-    """Topics came, grew or went: expressions are looked at again; the group's epoch grows with the next heartbeat.
-
-    Should the records be lost, that heartbeat looks again, as a group that is loaded is stale.
-    """
-    group.stale = True
-    wanted = group.regexes_of(group.members.values())
-    if wanted:
-        regex.keep(coordinator, group_id, regex.refreshed(coordinator, group, wanted))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from logkernel.errors import InvalidRegularExpression
+from logkernel.vocabulary import AclOperation
 
 from ..coordinator import GroupCoordinator
 from . import records
@@ -37,9 +38,11 @@ def compiled(expression: str) -> Any:
 
 
 def resolve(coordinator: GroupCoordinator, expression: str, version: int = 1) -> ResolvedRegex:
-    """The topics that there are now of that name. Raises `InvalidRegularExpression`."""
+    """The topics that there are now of that name, and that the member whose request this is may describe. Raises
+    `InvalidRegularExpression`."""
     pattern = compiled(expression)
-    topics = tuple(name for name in coordinator.cluster.topic_names() if pattern.fullmatch(name))
+    found = [name for name in coordinator.cluster.topic_names() if pattern.fullmatch(name)]
+    topics = tuple(coordinator.cluster.allowed(coordinator.sender, AclOperation.DESCRIBE, found))
     return ResolvedRegex(topics, version, coordinator.wall_ms)
 
 

@@ -15,6 +15,8 @@ from logkernel.errors import (
     InvalidRequest,
     InvalidShareSessionEpoch,
     KafkaError,
+    TopicAuthorizationFailed,
+    UnknownServerError,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -28,7 +30,7 @@ from logkernel.requests.share_delivery import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from logkernel.vocabulary import Record
+from logkernel.vocabulary import AclOperation, Record
 
 from ...groups.timers import Key as TimerKey
 from ...groups.timers import Timers
@@ -69,7 +71,7 @@ class SharePartitionsMachine:
         match request:
             case ShareFetchRequest():
                 try:
-                    self._on_fetch(request, ticket, (context.listener, context.connection_id))
+                    self._on_fetch(request, ticket, context)
                 except KafkaError as error:
                     self._out.answers.append((ticket, ShareFetchResponse(0, error.code, str(error))))
             case ShareAcknowledgeRequest():
@@ -149,7 +151,8 @@ class SharePartitionsMachine:
 
     # ------------------------------------------------------------ ShareFetch
 
-    def _on_fetch(self, request: ShareFetchRequest, ticket: int, connection: Connection) -> None:
+    def _on_fetch(self, request: ShareFetchRequest, ticket: int, context: RequestContext) -> None:
+        connection = (context.listener, context.connection_id)
         holder = _holder(request)
         worded = any(row.acknowledgement_batches for topic in request.topics for row in topic.partitions)
         wait_ms = min(max(request.max_wait_ms, 0), MAX_WAIT_MS)
@@ -179,24 +182,36 @@ class SharePartitionsMachine:
                 for partition in topic.partitions:
                     session.partitions.pop((topic.topic_id, partition), None)
             if request.max_bytes > 0 and request.max_records > 0:
-                self._resolve(work, session.rotated())
+                self._resolve(work, session.rotated(), context)
         self._pump(touched)
         work.acks.part_known()
         self._attempt(work)
 
-    def _resolve(self, work: Work, places: list[tuple[UUID, int]]) -> None:
+    def _resolve(self, work: Work, places: list[tuple[UUID, int]], sender: RequestContext) -> None:
         """The share-partitions that can be read; for the others, why not."""
+        names = {topic_id: self._cluster.topic_name(topic_id) for topic_id, _ in places}
+        refused = self._refused(sender, [name for name in names.values() if name is not None])
         for topic_id, partition in places:
             key = Key(work.holder.group_id, topic_id, partition)
-            name = self._cluster.topic_name(topic_id)
+            name = names[topic_id]
             if name is None:
                 work.row(key).error_code = UnknownTopicId.code
+            elif name in refused:
+                work.row(key).error_code = refused[name]
             elif not 0 <= partition < (self._cluster.partition_count(name) or 0):
                 work.row(key).error_code = UnknownTopicOrPartition.code
             else:
                 work.keys.append(key)
                 if key not in self._leaders:
                     self._lead(key, name)
+
+    def _refused(self, sender: RequestContext, topics: list[str]) -> dict[str, int]:
+        """Topic → error code, of those that the sender may not read: a session may have them from earlier."""
+        try:
+            allowed = self._cluster.allowed(sender, AclOperation.READ, topics)
+        except UnknownServerError as error:
+            return dict.fromkeys(topics, error.code)
+        return {name: TopicAuthorizationFailed.code for name in topics if name not in allowed}
 
     def _lead(self, key: Key, topic: str) -> None:
         number = next(self._numbers)
@@ -215,9 +230,11 @@ class SharePartitionsMachine:
             work.keys.remove(key)
             known = self._cluster.topic_name(key.topic_id) is not None
             work.row(key).error_code = (UnknownTopicOrPartition if known else UnknownTopicId).code
-        if not work.keys or any(row.error_code for row in work.rows.values()):
+        if not work.keys:
             self._read_enough(work)
             return
+        if any(row.error_code for row in work.rows.values()):
+            work.deadline_ms = self._mono_ms  # errors are told at once, with what can be read
         self._timers.set((WAIT, str(work.number)), work.deadline_ms + 1)
         if loading(work, self._leaders):
             return
