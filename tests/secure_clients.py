@@ -31,6 +31,7 @@ class Login:
     user: str = ""
     password: str = ""
     token: str = ""
+    keytab: str = ""
     ca: str = ""
     """Files of PEM: the CA, and the client's own key with its certificate, in one file and in two."""
     own: str = ""
@@ -97,6 +98,7 @@ def kafka_python(bootstrap: str, login: Login, topic: str) -> list[bytes]:
         "sasl_plain_username": login.user or None,
         "sasl_plain_password": login.password or None,
         "sasl_oauth_token_provider": Provider() if login.token else None,
+        "sasl_kerberos_service_name": "kafka",
         "ssl_cafile": login.ca or None,
         "ssl_certfile": login.own or None,
         "bootstrap_timeout_ms": 1000,
@@ -183,6 +185,12 @@ class Java:
         if login.mechanism == "OAUTHBEARER":
             module = f"{LOGINS}.oauthbearer.OAuthBearerLoginModule"
             found["sasl.jaas.config"] = f'{module} required unsecuredLoginStringClaim_sub="{login.user}";'
+        elif login.mechanism == "GSSAPI":
+            found["sasl.kerberos.service.name"] = "kafka"
+            found["sasl.jaas.config"] = (
+                "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
+                f' keyTab="{login.keytab}" principal="{login.user}";'
+            )
         elif login.mechanism:
             module = "plain.Plain" if login.mechanism == "PLAIN" else "scram.Scram"
             found["sasl.jaas.config"] = (

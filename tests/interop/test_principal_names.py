@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import kerberos_names
 import pytest
 from x500_subjects import NAMES, RULES, SUBJECTS, certificate
 
-from logkernel.errors import SslAuthenticationException
+from logkernel.errors import SaslAuthenticationFailed, SslAuthenticationException
+from logkernel.security.kerberos.short_names import ShortNames
 from logkernel.security.principals import PrincipalMapping
 from logkernel.security.x500_names import subject_name
 
@@ -56,4 +58,22 @@ def mapped(rules: str, name: str) -> str | None:
     try:
         return PrincipalMapping(rules).name(name)
     except SslAuthenticationException:
+        return None
+
+
+def test_kafka_shortens_the_same_kerberos_names(ask: Ask) -> None:
+    cases = [(rules, principal) for rules in kerberos_names.RULES for principal in kerberos_names.NAMES]
+    lines = [[b"short", rules.encode(), principal.encode()] for rules, principal in cases]
+    lines += [[b"short", rules.encode(), b"plain"] for rules in kerberos_names.WRONG]
+    answers = [one or None for one in ask(lines)]  # Kafka knows an empty name, which we refuse
+    assert dict(zip(cases, answers, strict=False)) == {
+        (rules, principal): shortened(rules, principal) for rules, principal in cases
+    }
+    assert answers[len(cases) :] == [None] * len(kerberos_names.WRONG)
+
+
+def shortened(rules: str, principal: str) -> str | None:
+    try:
+        return ShortNames(rules, kerberos_names.REALM).of(principal)
+    except SaslAuthenticationFailed:
         return None

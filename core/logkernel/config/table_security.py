@@ -112,7 +112,7 @@ ROWS: tuple[Setting, ...] = (
         "GSSAPI",
         Each(),
         "Mechanisms by which clients of a SASL listener may say who they are: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,"
-        " OAUTHBEARER. The default is Kafka's, and is not served: name some where a listener has SASL.",
+        " OAUTHBEARER, GSSAPI. The default is Kafka's: GSSAPI needs logkernel[kerberos] and a keytab.",
         dynamic=True,
     ),
     _row(
@@ -170,6 +170,26 @@ ROWS: tuple[Setting, ...] = (
         Between(1),
         "Time in ms that a plugin may take to check a password; then the login is refused.",
         own=True,
+    ),
+    # Kerberos
+    _row(
+        "sasl.kerberos.service.name",
+        STRING,
+        None,
+        None,
+        "First part of the brokers' Kerberos principals. Without a principal in the login of GSSAPI, the keytab's keys"
+        " of this service are used.",
+        dynamic=True,
+    ),
+    _row(
+        "sasl.kerberos.principal.to.local.rules",
+        LIST,
+        "DEFAULT",
+        Each(),
+        "From a Kerberos principal to the name of a client: rules RULE:[n:string](regex)s/pattern/replacement/g/L and"
+        " DEFAULT (the first part of a name of the default realm); the first that is for a name counts. Patterns are"
+        " RE2's.",
+        dynamic=True,
     ),
     # tokens
     _row(

@@ -106,7 +106,13 @@ _SASL: Final = (
     ),
     _text("sasl.username", None, "User of PLAIN and SCRAM, instead of sasl.jaas.config."),
     _secret("sasl.password", "Password of sasl.username."),
-    _text("sasl.kerberos.service.name", None, "Name of the brokers' Kerberos principal, e.g. `kafka`."),
+    _text(
+        "sasl.kerberos.service.name",
+        None,
+        "First part of the brokers' Kerberos principals, e.g. `kafka` of `kafka/broker1.example.com@EXAMPLE.COM`.",
+    ),
+    _text("sasl.kerberos.principal", None, "The client's Kerberos principal, instead of sasl.jaas.config."),
+    _text("sasl.kerberos.keytab", None, "File with the keys of that principal. Not set: the ticket cache."),
     _text(
         HANDLER,
         None,

@@ -35,7 +35,7 @@ CredentialOf = Callable[[str, str], "ScramCredential | None"]
 PLAIN_HANDLER: Final = "plain.sasl.server.callback.handler.class"
 KAFKAS_PLAIN: Final = "PlainServerCallbackHandler"
 """Kafka's own, which has the users of sasl.jaas.config."""
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
 
 class ListenerProtection:
@@ -137,6 +137,8 @@ class ListenerProtection:
             return self._plain()
         if mechanism == "OAUTHBEARER":
             return self._oauthbearer()
+        if mechanism == "GSSAPI":
+            return self._gssapi()
         from logkernel.security.sasl.scram import ScramServer
 
         return lambda _: ScramServer(mechanism, lambda user: self._credential_of(mechanism, user))
@@ -187,6 +189,13 @@ class ListenerProtection:
 
         validate = validator_of(self._of("oauthbearer"), self._login("oauthbearer"), lambda: self._wall_ms() / 1000)
         return lambda _: OAuthBearerServer(validate)
+
+    def _gssapi(self) -> Callable[[str], Any]:
+        from logkernel.security.kerberos.logins import server_of
+
+        settings = self._of("gssapi")
+        new = server_of(settings.get(jaas.NAME), settings, self._wall_ms)
+        return lambda _: new()
 
     def _of(self, mechanism: str) -> Mapping[str, str]:
         """The settings of one mechanism, its own above those of the listener."""

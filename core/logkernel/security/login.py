@@ -42,12 +42,12 @@ def _check_gssapi(values: Mapping[str, Any]) -> None:
     if family != "GSSAPI":
         raise ConfigError(
             f"sasl.mechanism is GSSAPI, Kafka's default, but the login is for {family}; set sasl.mechanism to one of"
-            f" {', '.join(_MAKERS)}"
+            f" {_OTHERS}"
         )
     if find_spec("gssapi") is None:
         raise ConfigError(
-            "sasl.mechanism is GSSAPI, Kafka's default, which needs the package gssapi; install it, or set"
-            f" sasl.mechanism to one of {', '.join(_MAKERS)}"
+            "sasl.mechanism is GSSAPI, Kafka's default, which needs the package gssapi; install logkernel[kerberos], or"
+            f" set sasl.mechanism to one of {_OTHERS}"
         )
 
 
@@ -102,6 +102,12 @@ def _oauthbearer(name: str, module: jaas.LoginModule | None, values: Mapping[str
     return _checked(partial(OAuthBearerClient, *token_source(shown, options)))
 
 
+def _gssapi(name: str, module: jaas.LoginModule | None, values: Mapping[str, Any]) -> NewMechanism:
+    from logkernel.security.kerberos.logins import client_of
+
+    return client_of(module, values)
+
+
 def _checked(new: Callable[[], ClientMechanism]) -> NewMechanism:
     """For any host. Raises what the mechanism raises for its arguments."""
     new()
@@ -113,4 +119,6 @@ _MAKERS: Final[Mapping[str, Callable[[str, jaas.LoginModule | None, Mapping[str,
     "SCRAM-SHA-256": _scram,
     "SCRAM-SHA-512": _scram,
     "OAUTHBEARER": _oauthbearer,
+    "GSSAPI": _gssapi,
 }
+_OTHERS: Final = ", ".join(name for name in _MAKERS if name != "GSSAPI")

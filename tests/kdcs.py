@@ -1,0 +1,140 @@
+"""A Kerberos of a test's own: MIT's KDC on 127.0.0.1, with principals and keytabs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from attrs import define, field
+from outside_tools import missing
+
+REALM = "TEST.LOCAL"
+TRIES = 5
+"""To start on a port that was free a moment ago."""
+_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+
+@define
+class Kdc:
+    """`environment` has what programs that use it need; the JVM takes `java_option`."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[str] | None = field(default=None, repr=False)
+
+    @property
+    def krb5_conf(self) -> Path:
+        return self.folder / "krb5.conf"
+
+    @property
+    def java_option(self) -> str:
+        return f"-Djava.security.krb5.conf={self.krb5_conf}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "KRB5_CONFIG": str(self.krb5_conf),
+            "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf"),
+            "KRB5CCNAME": f"FILE:{self.folder / 'default.ccache'}",
+            "KRB5RCACHENAME": f"file2:{self.folder / 'replays'}",
+            "JAVA_TOOL_OPTIONS": self.java_option,
+        }
+
+    def keytab(self, *principals: str, name: str = "", options: str = "") -> Path:
+        """Make principals, with new keys, and give the file that has those. `options` are those of addprinc."""
+        path = self.folder / f"{name or principals[0].replace('/', '_')}.keytab"
+        commands = []
+        for principal in principals:
+            commands += [f"addprinc -randkey {options} {principal}", f"ktadd -k {path} {principal}"]
+        self._run("kadmin.local", "-r", REALM, text="\n".join([*commands, ""]))
+        assert path.exists()
+        return path
+
+    def start(self) -> None:
+        command = [_found("krb5kdc"), "-n", "-r", REALM]
+        self.process = subprocess.Popen(
+            command, env=os.environ | self.environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr is not None
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if "starting" in line:
+                return
+        self.stop()
+        raise AssertionError(f"krb5kdc did not start: {said}")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(20)
+            assert self.process.stderr is not None
+            self.process.stderr.close()
+            self.process = None
+
+    def _run(self, program: str, *arguments: str, text: str = "") -> None:
+        command = [_found(program), *arguments]
+        done = subprocess.run(
+            command, env=os.environ | self.environment, input=text, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+
+    def write(self) -> None:
+        """Its files and database."""
+        self.krb5_conf.write_text(
+            f"[libdefaults]\n default_realm = {REALM}\n dns_lookup_kdc = false\n dns_lookup_realm = false\n"
+            " rdns = false\n dns_canonicalize_hostname = false\n udp_preference_limit = 1\n"
+            f"[realms]\n {REALM} = {{\n  kdc = 127.0.0.1:{self.port}\n }}\n"
+        )
+        (self.folder / "kdc.conf").write_text(
+            f'[kdcdefaults]\n kdc_listen = ""\n kdc_tcp_listen = 127.0.0.1:{self.port}\n'
+            f"[realms]\n {REALM} = {{\n  database_name = {self.folder}/principals\n"
+            f"  key_stash_file = {self.folder}/stash\n  acl_file = {self.folder}/acl\n  max_life = 1h\n"
+            "  supported_enctypes = aes256-cts-hmac-sha1-96:normal aes128-cts-hmac-sha1-96:normal\n }\n"
+            f"[logging]\n kdc = FILE:{self.folder}/kdc.log\n"
+        )
+        if not (self.folder / "stash").exists():
+            self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+
+
+def _found(program: str) -> str:
+    path = shutil.which(program, path=_PATH)
+    if path is None:
+        missing(f"{program} is not installed (Debian: krb5-kdc, krb5-admin-server)")
+    return path
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Kdc]:
+    """A KDC that answers. Skips the test where it, or the package gssapi, is missing."""
+    if find_spec("gssapi") is None:
+        missing("the package gssapi is not installed (the extra `kerberos`)")
+    for program in ("krb5kdc", "kdb5_util", "kadmin.local"):
+        _found(program)
+    for tries_left in reversed(range(TRIES)):
+        kdc = Kdc(folder, _free_port())
+        kdc.write()
+        try:
+            kdc.start()
+        except AssertionError:
+            if not tries_left:
+                raise
+            continue
+        break
+    try:
+        yield kdc
+    finally:
+        kdc.stop()
