@@ -186,9 +186,9 @@ ROWS: tuple[Setting, ...] = (
         LIST,
         "DEFAULT",
         Each(),
-        "From a Kerberos principal to the name of a client: rules RULE:[n:string](regex)s/pattern/replacement/g/L and"
-        " DEFAULT (the first part of a name of the default realm); the first that is for a name counts. Patterns are"
-        " RE2's.",
+        "From a Kerberos principal to the name of a client: rules RULE:[n:string], behind which may be (regex),"
+        " s/pattern/replacement/, g, and /L or /U; and DEFAULT (the first part of a name of the default realm). The"
+        " first that is for a name counts. Patterns are RE2's.",
         dynamic=True,
     ),
     # tokens
