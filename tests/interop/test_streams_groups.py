@@ -78,12 +78,19 @@ class Application:
         self.name = name
         self.launch = launch
         settings = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200}
-        self._source = Producer({**settings, "enable.idempotence": True})
-        self._reader = Consumer({**settings, "group.id": "reader", "isolation.level": "read_committed"})
-        self._reader.assign([TopicPartition(f"{name}-out", number, 0) for number in range(PARTITIONS)])
+        self._settings = settings
         self._sent = 0
+        self._read = dict.fromkeys(range(PARTITIONS), 0)
+        """The next offset of each partition."""
+        self.open()
         self.expected: Counter[str] = Counter()
         self.seen: dict[str, list[int]] = defaultdict(list)
+
+    def open(self) -> None:
+        """Write and read by new clients, from where the last ones were."""
+        self._source = Producer({**self._settings, "enable.idempotence": True})
+        self._reader = Consumer({**self._settings, "group.id": "reader", "isolation.level": "read_committed"})
+        self._reader.assign([TopicPartition(f"{self.name}-out", *place) for place in self._read.items()])
 
     def write(self, count: int) -> None:
         """Sentences of three known words."""
@@ -102,6 +109,7 @@ class Application:
             assert time.monotonic() < deadline, f"{dict(self.seen)}\n{dict(self.expected)}\n{logs}"
             for message in self._reader.consume(500, 0.2):
                 if message.error() is None:
+                    self._read[message.partition()] = message.offset() + 1
                     self.seen[message.key().decode()].append(int(message.value()))
 
     def close(self) -> None:
