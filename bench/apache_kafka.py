@@ -78,12 +78,16 @@ log4j.appender.ERR.layout.ConversionPattern=%d %p %c: %m%n
 ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
+def _dependency(group: str, artifact: str, version: str, more: str) -> str:
+    """`artifact` may name a classifier behind a colon."""
+    name, _, classifier = artifact.partition(":")
+    kind = f"<classifier>{classifier}</classifier>" if classifier else ""
+    ids = f"<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>{kind}"
+    return f"    <dependency>{ids}{more}</dependency>"
+
+
 def _pom(artifacts: Sequence[tuple[str, str, str]], alone: bool) -> str:
-    entries = "\n".join(
-        f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        f"{ALONE if alone else ''}</dependency>"
-        for group, artifact, version in artifacts
-    )
+    entries = "\n".join(_dependency(*artifact, ALONE if alone else "") for artifact in artifacts)
     return (
         "<project>\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>logkernel</groupId>\n"
         "  <artifactId>anchor</artifactId>\n  <version>1</version>\n  <packaging>pom</packaging>\n"

@@ -1,0 +1,96 @@
+// Stands in for the cluster of Kafka's own tests: brokers of logkernel in a process of their own. The system property
+// `logkernel.command` has its words, separated by tabs. First on the class path, before kafka-test-common-runtime.
+
+package org.apache.kafka.common.test;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import kafka.server.BrokerServer;
+import org.apache.kafka.common.utils.Utils;
+
+public final class KafkaClusterTestKit implements AutoCloseable {
+    private final Map<Integer, BrokerServer> brokers = new HashMap<>();
+    private final Map<String, String> settings;
+    private final MockFaultHandler faults = new MockFaultHandler("none");
+    private Process process;
+    private Path folder;
+    private String bootstrap;
+
+    private KafkaClusterTestKit(TestKitNodes nodes, Map<String, String> settings) {
+        nodes.brokerNodes().keySet().forEach(id -> brokers.put(id, null));
+        this.settings = settings;
+    }
+
+    public void format() throws IOException {
+        folder = Files.createTempDirectory("logkernel-suite");
+    }
+
+    public void startup() {
+        List<String> command = new ArrayList<>(List.of(System.getProperty("logkernel.command").split("\t")));
+        command.addAll(List.of("serve", "--data", folder.resolve("data").toString(), "--listen", "127.0.0.1:0"));
+        if (brokers.size() > 1) command.addAll(List.of("--brokers", String.valueOf(brokers.size())));
+        settings.forEach((name, value) -> command.addAll(List.of("--set", name + "=" + value)));
+        File log = folder.resolve("log").toFile();
+        try {
+            process = new ProcessBuilder(command).redirectError(log).start();
+            Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+            String line = new BufferedReader(new InputStreamReader(process.getInputStream())).readLine();
+            if (line == null) throw new IllegalStateException(Files.readString(log.toPath()));
+            bootstrap = line.replaceFirst(".*listening on ", "").replaceFirst(" data=.*", "");
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    public void waitForReadyBrokers() {
+    }
+
+    public String bootstrapServers() {
+        return bootstrap;
+    }
+
+    public Map<Integer, BrokerServer> brokers() {
+        return brokers;
+    }
+
+    public MockFaultHandler nonFatalFaultHandler() {
+        return faults;
+    }
+
+    @Override
+    public void close() throws Exception {
+        if (process != null) {
+            process.destroy();
+            if (!process.waitFor(20, TimeUnit.SECONDS)) process.destroyForcibly().waitFor();
+        }
+        if (folder != null) Utils.delete(folder.toFile());
+    }
+
+    public static final class Builder {
+        private final TestKitNodes nodes;
+        private final Map<String, String> settings = new TreeMap<>();
+
+        public Builder(TestKitNodes nodes) {
+            this.nodes = nodes;
+        }
+
+        public Builder setConfigProp(String name, Object value) {
+            settings.put(name, String.valueOf(value));
+            return this;
+        }
+
+        public KafkaClusterTestKit build() {
+            return new KafkaClusterTestKit(nodes, settings);
+        }
+    }
+}

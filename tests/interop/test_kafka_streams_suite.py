@@ -1,0 +1,63 @@
+"""Kafka's own integration tests of Kafka Streams, unchanged, against brokers of ours.
+
+Their cluster is one class, `KafkaClusterTestKit`, for which `kafka_suite/` has a stand-in. `docs/outside-suites.md` has
+what all of their classes say; here runs a test, by the streams protocol. `LOGKERNEL_STREAMS_SUITE` runs whole classes:
+EosIntegrationTest,RestoreIntegrationTest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from outside_tools import missing
+
+ASKED = os.environ.get("LOGKERNEL_STREAMS_SUITE")
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(3_600 if ASKED else 240)]
+PACKAGE = "org.apache.kafka.streams.integration"
+KIT = Path(__file__).parent / "kafka_suite" / "KafkaClusterTestKit.java"
+JUNIT = ("org.junit.platform", "junit-platform-console-standalone", "1.11.4")
+OTHERS = (("org.hamcrest", "hamcrest", "3.0"), ("org.mockito", "mockito-core", "5.20.0"))
+TESTS = (
+    "kafka-streams-integration-tests:test", "kafka-streams:test", "kafka-clients:test", "kafka-server-common:test",
+    "kafka-test-common-runtime", "kafka-test-common-internal-api",
+)  # fmt: skip
+TEST = f"{PACKAGE}.InternalTopicIntegrationTest#shouldCompactTopicsForKeyValueStoreChangelogs(boolean)[0]"
+"""The first run is by the streams protocol, the second by the classic one."""
+
+
+@pytest.fixture(scope="module")
+def classpath(apache_kafka: ModuleType, streams_classpath: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    tests = (*(("org.apache.kafka", name, apache_kafka.VERSION) for name in TESTS), *OTHERS)
+    try:
+        suite = apache_kafka.fetch(apache_kafka.CACHE / f"streams-tests-{apache_kafka.VERSION}", tests, alone=True)
+        junit = apache_kafka.fetch(apache_kafka.CACHE / f"junit-{JUNIT[2]}", (JUNIT,), alone=True)
+    except subprocess.CalledProcessError as error:
+        missing(f"Kafka's tests cannot be fetched: {error}")
+    kit = tmp_path_factory.mktemp("kit")
+    jars = f"{suite}/*:{apache_kafka.JARS}/*:{junit}/*"
+    subprocess.run(["javac", "-cp", jars, "-d", str(kit), str(KIT)], check=True, capture_output=True)
+    return f"{kit}:{jars}:{streams_classpath}"
+
+
+def test_kafkas_own_tests_pass(apache_kafka: ModuleType, classpath: str, tmp_path: Path) -> None:
+    if ASKED:
+        selected = [word for name in ASKED.split(",") for word in ("--select-class", f"{PACKAGE}.{name}")]
+    else:
+        selected = ["--select-iteration", f"method:{TEST}"]
+    program = "\t".join((sys.executable, "-m", "logkernel"))
+    command = [
+        *("java", "-Xmx1G", "-XX:TieredStopAtLevel=1", *apache_kafka.logging_options("WARN")),
+        *(f"-Dlogkernel.command={program}", f"-Djava.io.tmpdir={tmp_path}", "-cp", classpath),
+        *("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner", "--disable-ansi-colors"),
+        *selected,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    counts = {name: int(count) for count, name in re.findall(r"\[ +(\d+) tests (\w+) +\]", done.stdout)}
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-6000:]}"
+    assert counts["found"] == counts["successful"] > 0, counts
