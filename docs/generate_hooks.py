@@ -33,6 +33,7 @@ PROVIDES = {
     "logkernel_authorizer": "Authorizer",
     "logkernel_password_checker": "PasswordChecker",
     "logkernel_assignor": "Assignor",
+    "logkernel_task_assignor": "TaskAssignor",
     "logkernel_transport": "Transport",
     "logkernel_coordination": "Coordination",
     "logkernel_service": "Service",

@@ -30,6 +30,7 @@ PAGES = {
     "password-checkers": ("password checker", "acme-staff", "staff"),
     "placements": ("placement", "acme-one-rack", "one-rack"),
     "services": ("service", "acme-counters", "counters"),
+    "task-assignors": ("task assignor", "acme-racks", "racks"),
     "transports": ("transport", "acme-watched", "tcp"),
 }
 """Page → kind, distribution and name of its example."""

@@ -44,6 +44,7 @@ from logkernel.contracts import (
     ServiceDeclaration,
     Settings,
     StateLog,
+    TaskAssignor,
     Transport,
 )
 
@@ -68,6 +69,7 @@ KINDS: Mapping[str, str] = {
     "quota": "logkernel_quota",
     "service": "logkernel_services",
     "shared coordination": "logkernel_coordination",
+    "task assignor": "logkernel_task_assignor",
     "transport": "logkernel_transport",
 }
 """Kind of a provided object, as `logkernel_names` gives it → the hook that provides it."""
@@ -190,6 +192,11 @@ def logkernel_assignor(name: str) -> Assignor | None:
 
 
 @hookspec(firstresult=True)
+def logkernel_task_assignor(name: str) -> TaskAssignor | None:
+    """Return the task assignor called `name`, one of `group.streams.assignors` (KIP-1071)."""
+
+
+@hookspec(firstresult=True)
 def logkernel_transport(name: str) -> Transport | None:
     """Return the transport called `name` ("tcp", "memory"), with its listening and its connecting half."""
 
@@ -233,7 +240,7 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor,
     authorizer, cleanup policy, codec, compaction strategy, connector, coordination, decoder, election, fetch filter,
     interceptor, isr, metrics reporter, partitioner, password checker, placement, produce interceptor, quota, service,
-    shared coordination and transport.
+    shared coordination, task assignor and transport.
     An unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
     return ()
 

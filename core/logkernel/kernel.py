@@ -47,6 +47,7 @@ from logkernel.contracts import (
     ServiceDeclaration,
     Settings,
     StateLog,
+    TaskAssignor,
     Transport,
 )
 from logkernel.errors import LogkernelError, PluginError, UnsupportedCompressionType
@@ -64,6 +65,7 @@ from logkernel.plugin_guards import (
     GuardedPolicy,
     GuardedProduceInterceptor,
     GuardedQuota,
+    GuardedTaskAssignor,
 )
 
 GROUP = "logkernel"
@@ -455,6 +457,10 @@ class Kernel:
     def assignor(self, name: str) -> Assignor:
         found: Assignor = self._provided("assignor", Assignor, name)
         return GuardedAssignor(found, name, self.faults, partial(self.origin_of, found))
+
+    def task_assignor(self, name: str) -> GuardedTaskAssignor:
+        found: TaskAssignor = self._provided("task assignor", TaskAssignor, name)
+        return GuardedTaskAssignor(found, name, self.faults, partial(self.origin_of, found))
 
     def transport(self, name: str) -> Transport:
         found: Transport = self._provided("transport", Transport, name)

@@ -21,6 +21,7 @@ plugin may decide:
     Quota             the answer is no int, or is negative
     Authorizer        there is not one bool for each resource
     Assignor          judged by the groups service, which knows the members
+    TaskAssignor      see `judged_tasks`
     Partitioner       judged by who asks, which knows the partitions
 
 A policy that wants the active segment gone says so by its next offset, which the high watermark must have reached. An
@@ -51,6 +52,7 @@ from logkernel.contracts import (
     IsrPolicy,
     KeepRule,
     LogFacts,
+    MemberTasks,
     Partitioner,
     PlacementFacts,
     PlacementStrategy,
@@ -60,10 +62,13 @@ from logkernel.contracts import (
     Refusal,
     RequestContext,
     Rewrite,
+    TaskAssignor,
+    TaskFacts,
     Usage,
     WriteFacts,
 )
 from logkernel.errors import LogkernelError, PluginError
+from logkernel.judged_tasks import judged_tasks
 from logkernel.plugin_faults import BUDGET_MS, SLOW_MS, WINDOW_S, Origin, PluginFaults
 from logkernel.vocabulary import Acl, AclOperation, Record, ResourceType
 
@@ -462,6 +467,24 @@ def _mapping(name: str, found: Any) -> Mapping[str, Iterable[tuple[UUID, int]]]:
     if not isinstance(found, Mapping):
         raise PluginError(f"assignor {name} returned {found!r}; return a mapping of member id to its partitions")
     return found
+
+
+class GuardedTaskAssignor(_Guard):
+    """`contracts.TaskAssignor`."""
+
+    __slots__ = ("_assignor", "name")
+
+    def __init__(self, assignor: TaskAssignor, name: str, faults: PluginFaults, origin: Callable[[], Origin]) -> None:
+        super().__init__(faults, origin)
+        self._assignor = assignor
+        self.name = name
+
+    def assign(self, group: TaskFacts) -> dict[str, MemberTasks]:
+        return self._call(
+            f"task assignor {self.name}",
+            "the assignor sticky assigns the group's tasks in its place; if that fails, members keep theirs",
+            lambda: judged_tasks(self.name, group, self._assignor.assign(group)),
+        )
 
 
 def judged_election(name: str, candidates: Candidates, elected: Any) -> Elected | None:

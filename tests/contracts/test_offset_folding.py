@@ -51,7 +51,7 @@ def fold(request: pytest.FixtureRequest) -> Any:
 
 
 def machine() -> GroupsMachine:
-    return GroupsMachine(None, None, lambda: "id", {})  # type: ignore[arg-type]
+    return GroupsMachine(None, None, lambda: "id", {}, {})  # type: ignore[arg-type]
 
 
 def state(found: GroupsMachine) -> list[tuple[str, Any]]:

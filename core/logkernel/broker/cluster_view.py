@@ -11,7 +11,7 @@ from logkernel.broker.own_addresses import BrokerEndpoint, OwnAddresses
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.config.groups import group_value
-from logkernel.contracts import Assignor, RequestContext
+from logkernel.contracts import Assignor, RequestContext, TaskAssignor
 from logkernel.controller.image import NO_LEADER
 from logkernel.errors import LeaderNotAvailable
 from logkernel.requests.sharding import shard_of
@@ -154,6 +154,15 @@ class LiveClusterView:
 
     def assignor(self, name: str) -> Assignor:
         return self._runtime.kernel.assignor(name)
+
+    def task_assignor(self, name: str) -> TaskAssignor:
+        return self._runtime.kernel.task_assignor(name)
+
+    def racks(self, topic: str) -> list[frozenset[str]]:
+        found = self.topics.get(topic)
+        rack_of = {node_id: rack for node_id, _, _, rack in self.brokers("") if rack is not None}
+        rows = found.partitions if found is not None else ()
+        return [frozenset(rack_of[node] for node in row.replicas if node in rack_of) for row in rows]
 
     def topic_id(self, topic: str) -> UUID | None:
         found = self._metadata.image.topics.get(topic)

@@ -39,7 +39,7 @@ class OwnAddresses:
     def endpoint(self, listener: str) -> BrokerEndpoint:
         """On that listener; on the first one where there is none of that name."""
         found = self._endpoints.get(listener) or next(iter(self._endpoints.values()), None)
-        return found or (self._runtime.node_id, "localhost", -1, None)
+        return found or (self._runtime.node_id, "localhost", -1, self._runtime.config.get("broker.rack"))
 
     def registration(self) -> dict[str, Any]:
         """Return this broker's registration, which the coordination keeps while the broker is alive, in the form of

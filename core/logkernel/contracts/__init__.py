@@ -72,6 +72,10 @@ if TYPE_CHECKING:
     from logkernel.contracts.service import TransactionalMachine as TransactionalMachine
     from logkernel.contracts.shared_coordination import SessionEvents as SessionEvents
     from logkernel.contracts.shared_coordination import SharedCoordination as SharedCoordination
+    from logkernel.contracts.task_assignor import MemberTasks as MemberTasks
+    from logkernel.contracts.task_assignor import TaskAssignor as TaskAssignor
+    from logkernel.contracts.task_assignor import TaskFacts as TaskFacts
+    from logkernel.contracts.task_assignor import TaskMember as TaskMember
     from logkernel.contracts.transport import ADMITTED as ADMITTED
     from logkernel.contracts.transport import Admission as Admission
     from logkernel.contracts.transport import BrokerDoor as BrokerDoor
@@ -116,6 +120,7 @@ _HOMES = {
     "ListenerSecurity": "security",
     "LogFacts": "cleanup",
     "Login": "password_checker",
+    "MemberTasks": "task_assignor",
     "MetadataChange": "coordination",
     "MetricsReporter": "metrics_reporter",
     "Partitioner": "partitioner",
@@ -142,6 +147,9 @@ _HOMES = {
     "SharedCoordination": "shared_coordination",
     "StateLog": "coordination",
     "Subscriber": "assignor",
+    "TaskAssignor": "task_assignor",
+    "TaskFacts": "task_assignor",
+    "TaskMember": "task_assignor",
     "TransactionalMachine": "service",
     "Transport": "transport",
     "Usage": "quota",

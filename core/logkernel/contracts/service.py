@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.contracts.assignor import Assignor
 from logkernel.contracts.common import RequestContext
+from logkernel.contracts.task_assignor import TaskAssignor
 from logkernel.vocabulary import AclOperation, Record
 
 
@@ -184,6 +185,10 @@ class ClusterView(Protocol):
         """Return the assignor called `name`. Raises `PluginError`."""
         ...
 
+    def task_assignor(self, name: str) -> TaskAssignor:
+        """Return the task assignor called `name`. Raises `PluginError`."""
+        ...
+
     def topic_setting(self, topic: str, name: str) -> Any:
         """Return a setting of an existing topic, typed."""
         ...
@@ -209,6 +214,11 @@ class ClusterView(Protocol):
     def find_partition_count(self, topic: str) -> int | None:
         """Like `partition_count`, but asks the coordination, so None means that there is no such topic. Call it seldom.
         Raises `KafkaError` if there is no answer."""
+        ...
+
+    def racks(self, topic: str) -> Sequence[frozenset[str]]:
+        """Return for each partition the racks of the live brokers that have its replicas; nothing for a topic that this
+        broker does not know."""
         ...
 
     def topic_id(self, topic: str) -> Any: ...

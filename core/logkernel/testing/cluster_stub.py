@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from logkernel.contracts import Assignor, RequestContext
+from logkernel.contracts import Assignor, RequestContext, TaskAssignor
 from logkernel.errors import PluginError
 from logkernel.vocabulary import AclOperation, Principal
 
@@ -26,6 +26,7 @@ class ClusterStub:
         group_settings: Mapping[tuple[str, str], Any] | None = None,
         features: Mapping[str, int] | None = None,
         assignors: Mapping[str, Assignor] | None = None,
+        task_assignors: Mapping[str, TaskAssignor] | None = None,
     ) -> None:
         """`topics`: name → number of partitions. Settings: (topic or group, setting) → typed value."""
         self.topics = dict(topics or {})
@@ -33,6 +34,9 @@ class ClusterStub:
         self.group_settings = dict(group_settings or {})
         self.features = dict(features or {})
         self.assignors = dict(assignors or {})
+        self.task_assignors = dict(task_assignors or {})
+        self.partition_racks: dict[str, Sequence[frozenset[str]]] = {}
+        """Topic → the racks of each partition's replicas; none where nothing is written."""
         self.bounds: dict[tuple[str, int], tuple[int, int, int]] = {}
         """(topic, partition) → (log start, last stable offset, high watermark); (0, 0, 0) where nothing is written."""
         self.epochs: dict[tuple[str, int], int] = {}
@@ -69,6 +73,15 @@ class ClusterStub:
             return self.assignors[name]
         except KeyError:
             raise PluginError(f"assignor {name}: this ClusterStub has none of that name") from None
+
+    def task_assignor(self, name: str) -> TaskAssignor:
+        try:
+            return self.task_assignors[name]
+        except KeyError:
+            raise PluginError(f"task assignor {name}: this ClusterStub has none of that name") from None
+
+    def racks(self, topic: str) -> Sequence[frozenset[str]]:
+        return self.partition_racks.get(topic, [frozenset()] * self.topics.get(topic, 0))
 
     def topic_setting(self, topic: str, name: str) -> Any:
         return self.topic_settings[topic, name]

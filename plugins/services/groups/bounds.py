@@ -1,4 +1,4 @@
-"""The broker's settings of groups: whole numbers, and those that bound one another."""
+"""Reads the broker's settings of groups: whole numbers, lists of names, and those that bound one another."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ def whole(settings: Settings, name: str) -> int:
     if number < 0:
         raise ConfigError(f"{name}={value!r} is below 0; give a whole number, at least 0")
     return number
+
+
+def names(settings: Settings, name: str) -> tuple[str, ...]:
+    """Return a setting that is a list of names, its default where it is not set."""
+    value = settings.get(name) or str(DEFAULTS[name])
+    return tuple(value.split(",") if isinstance(value, str) else value)
 
 
 def check_bounds(settings: Settings) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext
+from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext, TaskAssignor
 from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
@@ -78,6 +78,7 @@ class GroupCoordinator:
         "out",
         "sender",
         "settings",
+        "task_assignors",
         "timers",
         "transactions",
         "wall_ms",
@@ -89,12 +90,15 @@ class GroupCoordinator:
         cluster: ClusterView,
         ids: Callable[[], str],
         assignors: Mapping[str, Assignor],
+        task_assignors: Mapping[str, TaskAssignor],
         number: int,
     ) -> None:
         self.number = number
         """The partition of __consumer_offsets."""
         self.assignors = assignors
         """Name → server-side assignor; the first is the default."""
+        self.task_assignors = task_assignors
+        """Name → assignor of Streams groups; the first is the default."""
         self.transactions: dict[int, Transaction] = {}
         """Open transactions with pending offsets, by producer id."""
         self.asked: dict[int, Asked] = {}

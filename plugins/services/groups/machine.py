@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
-from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext
+from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext, TaskAssignor
 from logkernel.record.layout import Columns
 from logkernel.requests import consumer_groups as consumer_requests
 from logkernel.requests import groups as requests
@@ -77,9 +77,10 @@ class GroupsMachine:
         cluster: ClusterView,
         ids: Callable[[], str],
         assignors: Mapping[str, Assignor],
+        task_assignors: Mapping[str, TaskAssignor],
         number: int = 0,
     ) -> None:
-        self.coordinator = GroupCoordinator(settings, cluster, ids, assignors, number)
+        self.coordinator = GroupCoordinator(settings, cluster, ids, assignors, task_assignors, number)
 
     @property
     def groups(self) -> Mapping[str, Group]:

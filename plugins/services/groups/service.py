@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from logkernel.attrs_lite import evolve
-from logkernel.contracts import Assignor, ClusterView, RequestContext
+from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -73,9 +73,12 @@ from . import transactions
 from .machine import GroupsMachine
 from .records import fits
 from .settings import GroupSettings
+from .streams.target import STICKY
 
 TOPIC_OF: Final = {0: GROUP_TOPIC, 1: TRANSACTION_TOPIC}
 """Key type of FindCoordinator → the topic that holds such keys."""
+
+T = TypeVar("T")
 
 log = logging.getLogger("logkernel.groups")
 
@@ -96,14 +99,14 @@ OF_ONE_GROUP: Final = frozenset(
 TOO_LARGE: Final = frozenset((MessageTooLarge.code, RecordListTooLarge.code))
 
 
-def _available(cluster: ClusterView, names: Iterable[str]) -> dict[str, Assignor]:
+def _available(kind: str, get: Callable[[str], T], names: Iterable[str]) -> dict[str, T]:
     """Return the available assignors in order. One that fails affects only groups that choose it."""
-    found: dict[str, Assignor] = {}
+    found: dict[str, T] = {}
     for name in names:
         try:
-            found[name] = cluster.assignor(name)
+            found[name] = get(name)
         except PluginError as error:
-            log.error("assignor not available: assignor=%s error=%s", name, error)
+            log.error("%s not available: assignor=%s error=%s", kind, name, error)
     return found
 
 
@@ -111,10 +114,12 @@ class GroupsService:
     def __init__(self, settings: GroupSettings, cluster: ClusterView) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._assignors = _available(cluster, settings.consumer.assignors)
+        self._assignors = _available("assignor", cluster.assignor, settings.consumer.assignors)
+        names = dict.fromkeys((*settings.task_assignors, STICKY))
+        self._task_assignors = _available("task assignor", cluster.task_assignor, names)
 
     def machine(self, shard: int, ids: Callable[[], str]) -> GroupsMachine:
-        return GroupsMachine(self._settings, self._cluster, ids, self._assignors, shard)
+        return GroupsMachine(self._settings, self._cluster, ids, self._assignors, self._task_assignors, shard)
 
     # ------------------------------------------------------------ split and join
 

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from logkernel.contracts import Settings
 
-from .bounds import check_bounds, whole
+from .bounds import check_bounds, names, whole
 from .consumer.settings import ConsumerSettings
 
 NAMES: Final[Mapping[str, str]] = {
@@ -35,6 +35,8 @@ class GroupSettings:
     retention_minutes: int = 10_080
     retention_check_interval_ms: int = 600_000
     consumer: ConsumerSettings = field(factory=ConsumerSettings)
+    task_assignors: tuple[str, ...] = ("sticky",)
+    """Of Streams groups; the first is for groups that choose none."""
 
     @property
     def retention_ms(self) -> int:
@@ -46,4 +48,5 @@ class GroupSettings:
         contradict one another."""
         check_bounds(settings)
         found = {attribute: whole(settings, name) for attribute, name in NAMES.items()}
-        return cls(**found, consumer=ConsumerSettings.read(settings))
+        assignors = names(settings, "group.streams.assignors")
+        return cls(**found, consumer=ConsumerSettings.read(settings), task_assignors=assignors)

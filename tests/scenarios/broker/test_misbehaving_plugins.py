@@ -42,6 +42,7 @@ PROVIDED: dict[str, Callable[[Kernel], Any]] = {
     "logkernel_fetch_filter": lambda kernel: kernel.fetch_filter("bad", {}),
     "logkernel_quota": lambda kernel: kernel.quota("bad", {}),
     "logkernel_assignor": lambda kernel: kernel.assignor("bad"),
+    "logkernel_task_assignor": lambda kernel: kernel.task_assignor("bad"),
     "logkernel_authorizer": lambda kernel: kernel.authorizer("bad", {}),
     "logkernel_password_checker": lambda kernel: kernel.password_checker("bad", {}),
     "logkernel_transport": lambda kernel: kernel.transport("bad"),

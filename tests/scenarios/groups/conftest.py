@@ -14,11 +14,12 @@ from uuid import UUID
 import pytest
 from attrs import define, field
 
-from logkernel.contracts import Assignor, Decision, RequestContext
+from logkernel.contracts import Assignor, Decision, RequestContext, TaskAssignor
 from logkernel.plugins.assignors.range import RangeAssignor
 from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services.groups import logkernel_service
 from logkernel.plugins.services.groups.state import State
+from logkernel.plugins.task_assignors.sticky import StickyAssignor
 from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest
 from logkernel.requests.consumer_groups import TopicPartitions as HeldPartitions
 from logkernel.requests.groups import (
@@ -58,6 +59,7 @@ GROUP_DEFAULTS = {
     "streams.assignment.interval.ms": 1_000,
     "streams.initial.rebalance.delay.ms": 0,
     "streams.num.standby.replicas": 0,
+    "streams.assignor.name": None,
 }
 
 
@@ -70,10 +72,12 @@ class Topics:
     group_version: int = 1
     streams_version: int = 1
     assignors: dict[str, Assignor] = field(factory=lambda: {"uniform": UniformAssignor(), "range": RangeAssignor()})
-    group_settings: dict[tuple[str, str], int] = field(factory=dict)
+    task_assignors: dict[str, TaskAssignor] = field(factory=lambda: {"sticky": StickyAssignor()})
+    partition_racks: dict[str, list[frozenset[str]]] = field(factory=dict)
+    group_settings: dict[tuple[str, str], Any] = field(factory=dict)
     """(group, name) → what it has of its own."""
 
-    def group_setting(self, group_id: str, name: str) -> int:
+    def group_setting(self, group_id: str, name: str) -> Any:
         return self.group_settings.get((group_id, name), GROUP_DEFAULTS[name])
 
     def topic_names(self) -> list[str]:
@@ -81,6 +85,12 @@ class Topics:
 
     def assignor(self, name: str) -> Assignor:
         return self.assignors[name]
+
+    def task_assignor(self, name: str) -> TaskAssignor:
+        return self.task_assignors[name]
+
+    def racks(self, topic: str) -> list[frozenset[str]]:
+        return self.partition_racks.get(topic, [frozenset()] * self.partitions[topic])
 
     def feature_level(self, name: str) -> int:
         return {"group.version": self.group_version, "streams.version": self.streams_version}.get(name, 0)

@@ -25,7 +25,7 @@ GROUPS, TOPICS = ("a", "b", "é", "long" * 50), ("t", "u", "ü")
 
 
 def machine() -> GroupsMachine:
-    return GroupsMachine(None, None, lambda: "id", {})  # type: ignore[arg-type]
+    return GroupsMachine(None, None, lambda: "id", {}, {})  # type: ignore[arg-type]
 
 
 def state(found: GroupsMachine) -> dict[str, Any]:

@@ -48,6 +48,9 @@ class OneBroker:
 
     topic_id = topic_name = partition_count
 
+    def task_assignor(self, name: str) -> Any:
+        return None
+
     def assignor(self, name: str) -> Any:
         return {"uniform": UniformAssignor(), "range": RangeAssignor()}[name]
 

@@ -97,7 +97,7 @@ def test_what_is_no_subscription_is_not_read(junk: bytes) -> None:
 def test_settings_by_kafkas_names() -> None:
     found = GroupSettings.read({"group.max.size": "5", "offsets.retention.minutes": 2, "unrelated": object()})
     assert (found.max_size, found.retention_ms, found.initial_rebalance_delay_ms) == (5, 120_000, 3_000)
-    assert set(NAMES) == set(GroupSettings.__slots__) - {"__weakref__", "consumer"}
+    assert set(NAMES) == set(GroupSettings.__slots__) - {"__weakref__", "consumer", "task_assignors"}
     for value in ("x", -1, object()):
         with pytest.raises(ConfigError, match=r"group\.max\.size"):
             GroupSettings.read({"group.max.size": value})

@@ -1,8 +1,7 @@
-"""The pure parts of Streams groups: numbers of partitions, the assignor, a member's step towards its target."""
+"""The pure parts of Streams groups: numbers of partitions, a member's step towards its target."""
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from itertools import pairwise
 
@@ -10,7 +9,6 @@ import pytest
 from attrs import evolve
 
 from logkernel.errors import FencedMemberEpoch, StreamsInvalidTopology
-from logkernel.plugins.services.groups.streams import sticky
 from logkernel.plugins.services.groups.streams.configured import Configured, StatusCode, configure
 from logkernel.plugins.services.groups.streams.reconcile import TRANSITIONS, Finding, Goal, reconcile
 from logkernel.plugins.services.groups.streams.records import GroupFacts, MemberFacts, Place, Role
@@ -141,75 +139,6 @@ def test_loops_are_refused() -> None:
     loop = Subtopology("0", (), (), (), ("r",), (InternalTopic("r"),))
     with pytest.raises(StreamsInvalidTopology, match="loops"):
         found(loop)
-
-
-# ---------------------------------------------------------------- the assignor
-
-
-def clients(*processes: str, had: dict[str, frozenset[Place]] | None = None) -> dict[str, sticky.Client]:
-    return {
-        f"m{number}": sticky.Client(process, (had or {}).get(f"m{number}", frozenset()))
-        for number, process in enumerate(processes)
-    }
-
-
-def check(members: dict[str, sticky.Client], made: dict[str, frozenset[Place]], tasks: int, standbys: int) -> None:
-    """What every assignment of one stateful subtopology must be."""
-    active = [place[1:] for places in made.values() for place in places if place[0] is A]
-    assert sorted(active) == [("0", number) for number in range(tasks)]
-    counts = [len([1 for place in made[name] if place[0] is A]) for name in members]
-    assert sum(counts) == tasks
-    processes = {client.process_id for client in members.values()}
-    copies = Counter(place[1:] for places in made.values() for place in places if place[0] is S)
-    wanted = min(standbys, len(processes) - 1)
-    assert all(copies[task] == wanted for task in active)
-    for process in processes:
-        held = [place[1:] for name in members if members[name].process_id == process for place in made[name]]
-        assert len(held) == len(set(held)), "a process has a task twice"
-
-
-@pytest.mark.parametrize("standbys", [0, 1, 2])
-@pytest.mark.parametrize("seed", range(20))
-def test_assignments_are_whole_as_members_come_and_go(seed: int, standbys: int) -> None:
-    chance = random.Random(seed)
-    tasks = chance.randrange(1, 30)
-    had: dict[str, frozenset[Place]] = {}
-    for _ in range(8):
-        processes = [f"p{chance.randrange(4)}" for _ in range(chance.randrange(1, 7))]
-        members = clients(*processes, had=had)
-        had = sticky.assign(members, {"0": tasks}, ["0"], standbys)
-        assert had.keys() == members.keys()
-        check(members, had, tasks, standbys)
-
-
-def test_nobody_has_many_more_than_others() -> None:
-    for members in range(1, 8):
-        made = sticky.assign(clients(*(f"p{number}" for number in range(members))), {"0": 10, "1": 5}, [], 0)
-        counts = [len(places) for places in made.values()]
-        assert max(counts) - min(counts) <= 1
-
-
-def test_who_has_a_task_keeps_it() -> None:
-    before = sticky.assign(clients("p", "q"), {"0": 10}, ["0"], 1)
-    assert sticky.assign(clients("p", "q", had=before), {"0": 10}, ["0"], 1) == before
-    after = sticky.assign(clients("p", "q", "r", had=before), {"0": 10}, ["0"], 0)
-    for name in ("m0", "m1"):
-        kept = {place for place in after[name] if place[0] is A}
-        assert kept <= {place for place in before[name] if place[0] is A}
-        assert len(kept) >= 3
-
-
-def test_a_standby_takes_over_what_its_member_knows() -> None:
-    before = sticky.assign(clients("p", "q", "r"), {"0": 9}, ["0"], 1)
-    left = clients("p", "q", had=before)
-    after = sticky.assign(left, {"0": 9}, ["0"], 0)
-    moved = [place[1:] for place in before["m2"] if place[0] is A]
-    known = [task for name in left for task in moved if (A, *task) in after[name] and (S, *task) in before[name]]
-    assert (len(moved), len(known)) == (3, 2), "one goes to a member without a copy, as the other has its share"
-
-
-def test_nobody_gets_nothing() -> None:
-    assert sticky.assign({}, {"0": 3}, [], 1) == {}
 
 
 # ---------------------------------------------------------------- a member's step

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.quota import QuotaContract as QuotaContract
     from logkernel.testing.contracts.service import ServiceContract as ServiceContract
     from logkernel.testing.contracts.shared_coordination import SharedCoordinationContract as SharedCoordinationContract
+    from logkernel.testing.contracts.task_assignor import TaskAssignorContract as TaskAssignorContract
     from logkernel.testing.contracts.transport import TransportContract as TransportContract
 
 _HOMES = {
@@ -60,6 +61,7 @@ _HOMES = {
     "QuotaContract": "quota",
     "ServiceContract": "service",
     "SharedCoordinationContract": "shared_coordination",
+    "TaskAssignorContract": "task_assignor",
     "TransportContract": "transport",
 }
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "QuotaContract",
     "ServiceContract",
     "SharedCoordinationContract",
+    "TaskAssignorContract",
     "TransportContract",
     "kits",
 ]

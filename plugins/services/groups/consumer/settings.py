@@ -12,7 +12,7 @@ from attrs import frozen
 from logkernel.contracts import Settings
 from logkernel.errors import ConfigError
 
-from ..bounds import whole
+from ..bounds import names, whole
 
 POLICIES: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
 
@@ -31,7 +31,6 @@ class ConsumerSettings:
     @classmethod
     def read(cls, settings: Settings) -> ConsumerSettings:
         """Raises `ConfigError` for what is wrong in itself."""
-        assignors = settings.get("group.consumer.assignors") or cls().assignors
         policy = str(settings.get("group.consumer.migration.policy") or POLICIES[0]).lower()
         if policy not in POLICIES:
             raise ConfigError(
@@ -40,7 +39,7 @@ class ConsumerSettings:
         return cls(
             whole(settings, "group.consumer.regex.refresh.interval.ms"),
             whole(settings, "group.consumer.max.size"),
-            tuple(assignors.split(",") if isinstance(assignors, str) else assignors),
+            names(settings, "group.consumer.assignors"),
             policy in ("bidirectional", "upgrade"),
             policy in ("bidirectional", "downgrade"),
         )

@@ -4,7 +4,7 @@ records          the bytes of __consumer_offsets
 topology         what an application says of itself
 configured       a topology beside the topics that there are: numbers of tasks, what is missing or wrong
 state            a group, its members, the tasks that they hold
-sticky           the assignor
+target           what the task assignor makes of the members
 reconcile        one member's step towards its target
 progress         from a heartbeat to the records of all that it changes
 heartbeat        StreamsGroupHeartbeat

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from logkernel.config.definitions import GROUP, Setting
-from logkernel.config.values import INT, Between
+from logkernel.config.values import INT, LIST, STRING, Between, Each, OneOf
 
 NATURAL: Final = Between(0)
 POSITIVE: Final = Between(1)
@@ -29,6 +29,15 @@ def _own(
 
 
 BROKER_ROWS: Final = (
+    Setting(
+        "group.streams.assignors",
+        LIST,
+        "sticky",
+        Each(OneOf("sticky"), empty=False),
+        "Task assignors that groups may choose by streams.assignor.name; the first is used if they choose none.",
+        own=True,
+        chooses="task assignor",
+    ),
     _row("session.timeout.ms", 45_000, POSITIVE, "Time in ms without a heartbeat after which a member is removed."),
     _row("min.session.timeout.ms", 45_000, POSITIVE, "Lower bound of group.streams.session.timeout.ms."),
     _row("max.session.timeout.ms", 60_000, POSITIVE, "Upper bound of group.streams.session.timeout.ms."),
@@ -57,6 +66,16 @@ BROKER_ROWS: Final = (
 )
 
 GROUP_ROWS: Final = (
+    Setting(
+        "streams.assignor.name",
+        STRING,
+        None,
+        OneOf("sticky"),
+        "Task assignor of the group; without it, or if it is none of group.streams.assignors, the first of these.",
+        scope=GROUP,
+        own=True,
+        chooses="task assignor",
+    ),
     _own(
         "session.timeout.ms",
         45_000,

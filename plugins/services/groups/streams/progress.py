@@ -18,7 +18,7 @@ from logkernel.errors import InvalidRequest, UnknownServerError
 
 from ..coordinator import GroupCoordinator
 from ..timers import Key
-from . import records, sticky
+from . import records, target
 from .configured import Configured, configure
 from .reconcile import Goal, reconcile
 from .records import NO_TOPOLOGY, GroupFacts, MemberFacts, Place
@@ -78,8 +78,8 @@ def advance(
         keep_group(coordinator, group_id, evolve(wanted, epoch=epoch))
     if not group.members:
         _wait_for_more(coordinator, group_id)
-    goal_epoch, target, delayed = _target(coordinator, group_id, group, updated, epoch, topology, configured)
-    after = reconcile(updated, Goal(goal_epoch, target, group.holders, held))
+    goal_epoch, wanted_places, delayed = _target(coordinator, group_id, group, updated, epoch, topology, configured)
+    after = reconcile(updated, Goal(goal_epoch, wanted_places, group.holders, held))
     if known is None or after.current() != known.current():
         value = records.encode_current(after.current())
         coordinator.append(records.key(records.CURRENT, group_id, after.member_id), value)
@@ -91,7 +91,10 @@ def keep_group(coordinator: GroupCoordinator, group_id: str, facts: GroupFacts) 
 
 
 def _configs(coordinator: GroupCoordinator, group_id: str) -> tuple[tuple[str, str], ...]:
-    return (("num.standby.replicas", str(own_int(coordinator, group_id, "num.standby.replicas"))),)
+    """The settings that a target depends on: the group's epoch grows as they change."""
+    assignor = coordinator.cluster.group_setting(group_id, target.ASSIGNOR)
+    own = (("assignor.name", assignor),) if assignor else ()
+    return (*own, ("num.standby.replicas", str(own_int(coordinator, group_id, "num.standby.replicas"))))
 
 
 # ---------------------------------------------------------------- topology
@@ -188,10 +191,8 @@ def make_target(
     """Member → its places, with the records appended; nothing for anybody where the topology is not ready."""
     made: dict[str, frozenset[Place]] = dict.fromkeys(members, frozenset())
     if configured.is_ready:
-        clients = {name: sticky.Client(one.facts.process_id, group.target_of(name)) for name, one in members.items()}
-        stateful = [one.subtopology_id for one in topology.subtopologies if one.is_stateful]
         standbys = own_int(coordinator, group_id, "num.standby.replicas")
-        made = sticky.assign(clients, configured.tasks, stateful, standbys)
+        made = target.make(coordinator, group_id, group, members, topology, configured, standbys)
     for name, places in sorted(made.items()):
         if group.targets.get(name) != places:
             coordinator.append(records.key(records.TARGET, group_id, name), records.encode_target(places))

@@ -1,4 +1,4 @@
-"""The assignor "sticky" (KIP-1071): who has a task keeps it, nobody has many more than others.
+"""The task assignor "sticky" (KIP-1071): who has a task keeps it, nobody has many more than others.
 
 Active tasks, in three rounds, while the member has fewer than its share:
 
@@ -14,25 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final
 
-from attrs import define, field, frozen
+from logkernel.attrs_lite import field, mutable
+from logkernel.contracts import MemberTasks, TaskAssignor, TaskFacts
+from logkernel.hookspecs import hookimpl
 
-from .records import Place, Role, Task
-
-NAME: Final = "sticky"
-
-
-@frozen
-class Client:
-    """What the assignor knows of a member."""
-
-    process_id: str
-    had: frozenset[Place]
-    """Its last target."""
+Task = tuple[str, int]
 
 
-@define
+@mutable
 class _Process:
     members: dict[str, int] = field(factory=dict)
     """Member → how many tasks it has."""
@@ -64,7 +54,7 @@ class _Process:
         return self.heap[0][1]
 
 
-@define
+@mutable
 class _Quota:
     """The share of a member; as members fill theirs, the rest is shared anew among the others."""
 
@@ -81,53 +71,56 @@ class _Quota:
             self.tasks -= count
 
 
-def assign(
-    clients: Mapping[str, Client], tasks: Mapping[str, int], stateful: Iterable[str], standbys: int
-) -> dict[str, frozenset[Place]]:
-    """Member → its places, of every member. `tasks` are subtopology → number of its tasks."""
-    return _Assignment(clients, tasks, frozenset(stateful), standbys).made() if clients else {}
+class StickyAssignor:
+    name: str = "sticky"
+
+    def assign(self, group: TaskFacts) -> Mapping[str, MemberTasks]:
+        return _Assignment(group).made()
 
 
 class _Assignment:
-    def __init__(
-        self, clients: Mapping[str, Client], tasks: Mapping[str, int], stateful: frozenset[str], standbys: int
-    ) -> None:
-        self._clients = clients
-        self._standbys = standbys
-        self._tasks = [(name, number) for name, count in tasks.items() for number in range(count)]
-        self._stateful = [task for task in self._tasks if task[0] in stateful]
-        self._found: dict[str, set[Place]] = {member: set() for member in clients}
+    def __init__(self, group: TaskFacts) -> None:
+        self._process_of = {member: facts.process_id for member, facts in group.members.items()}
+        self._standbys = group.standbys
+        self._tasks = [(name, number) for name, count in group.tasks.items() for number in range(count)]
+        self._stateful = [task for task in self._tasks if task[0] in group.stateful]
+        self._active_of: dict[str, set[Task]] = {member: set() for member in group.members}
+        self._standby_of: dict[str, set[Task]] = {member: set() for member in group.members}
         self._processes: dict[str, _Process] = {}
         self._was_active: dict[Task, str] = {}
         self._was_standby: dict[Task, list[str]] = {}
-        for member, client in sorted(clients.items()):
-            self._processes.setdefault(client.process_id, _Process()).add(member)
-            for role, subtopology, partition in client.had:
-                if role is Role.ACTIVE:
-                    self._was_active[subtopology, partition] = member
-                elif role is Role.STANDBY:
-                    self._was_standby.setdefault((subtopology, partition), []).append(member)
-        self._active = _Quota(len(self._tasks), len(clients))
-        self._total = _Quota(len(self._tasks) + standbys * len(self._stateful), len(clients))
+        for member, facts in sorted(group.members.items()):
+            self._processes.setdefault(facts.process_id, _Process()).add(member)
+            self._was_active.update(dict.fromkeys(facts.assigned.active, member))
+            for task in facts.assigned.standby:
+                self._was_standby.setdefault(task, []).append(member)
+        self._active = _Quota(len(self._tasks), len(group.members))
+        self._total = _Quota(len(self._tasks) + group.standbys * len(self._stateful), len(group.members))
 
-    def made(self) -> dict[str, frozenset[Place]]:
+    def made(self) -> dict[str, MemberTasks]:
         self._assign_active()
         if self._standbys:
             self._assign_standbys()
-        return {member: frozenset(places) for member, places in self._found.items()}
+        return {
+            member: MemberTasks(frozenset(tasks), frozenset(self._standby_of[member]))
+            for member, tasks in self._active_of.items()
+        }
 
     def _process(self, member: str) -> _Process:
-        return self._processes[self._clients[member].process_id]
+        return self._processes[self._process_of[member]]
 
     def _count(self, member: str) -> int:
         return self._process(member).members[member]
 
-    def _give(self, member: str, role: Role, task: Task) -> None:
+    def _activate(self, member: str, task: Task) -> None:
+        self._active_of[member].add(task)
         count = self._process(member).give(member, task)
-        self._found[member].add((role, *task))
-        if role is Role.ACTIVE:
-            self._active.filled(count)
+        self._active.filled(count)
         self._total.filled(count)
+
+    def _stand_by(self, member: str, task: Task) -> None:
+        self._standby_of[member].add(task)
+        self._total.filled(self._process(member).give(member, task))
 
     def _least(self, members: Sequence[str]) -> str:
         return min(members, key=lambda member: (self._process(member).load, self._count(member), member))
@@ -140,7 +133,7 @@ class _Assignment:
         for task in by_partition:
             member = self._was_active.get(task)
             if member is not None and self._count(member) < self._active.each:
-                self._give(member, Role.ACTIVE, task)
+                self._activate(member, task)
             else:
                 left.append(task)
         rest: list[Task] = []
@@ -148,13 +141,13 @@ class _Assignment:
             before = self._was_standby.get(task)
             member = self._least(before) if before else None
             if member is not None and self._count(member) < self._active.each:
-                self._give(member, Role.ACTIVE, task)
+                self._activate(member, task)
             else:
                 rest.append(task)
         heap = self._by_load()
         for task in sorted(rest):
             _, name = heappop(heap)
-            self._give(self._processes[name].least(), Role.ACTIVE, task)
+            self._activate(self._processes[name].least(), task)
             heappush(heap, (self._processes[name].load, name))
 
     def _by_load(self) -> list[tuple[float, str]]:
@@ -172,7 +165,7 @@ class _Assignment:
                 member = self._had(task)
                 if member is None:
                     break
-                self._give(member, Role.STANDBY, task)
+                self._stand_by(member, task)
                 given += 1
             if given < self._standbys:
                 rest.append((task, self._standbys - given))
@@ -207,6 +200,16 @@ class _Assignment:
             heappush(heap, row)
         if found is None:
             return False
-        self._give(self._processes[found].least(), Role.STANDBY, task)
+        self._stand_by(self._processes[found].least(), task)
         heappush(heap, (self._processes[found].load, found))
         return True
+
+
+@hookimpl
+def logkernel_task_assignor(name: str) -> TaskAssignor | None:
+    return StickyAssignor() if name == "sticky" else None
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("task assignor", "sticky")]
