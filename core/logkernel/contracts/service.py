@@ -165,8 +165,8 @@ class ClusterView(Protocol):
 
     def allowed(self, sender: RequestContext, operation: AclOperation, topics: Sequence[str]) -> Sequence[str]:
         """Return those of `topics`, in their order, with which the sender of a request may do `operation`: all of them
-        where the broker has no authorizer, or for an internal sender. Raises `UnknownServerError` where the authorizer
-        fails."""
+        where the broker has no authorizer, or for an internal sender. Who may CREATE on the cluster may create all.
+        Raises `UnknownServerError` where the authorizer fails."""
         ...
 
     def is_internal(self, topic: str) -> bool:

@@ -7,7 +7,7 @@ machine from the log. After every event it checks that what is durable in the ma
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -43,7 +43,7 @@ from logkernel.requests.transactions import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from logkernel.vocabulary import NO_ID, Record
+from logkernel.vocabulary import NO_ID, AclOperation, Record
 
 NEWEST = frozenset(
     {"member_id_required", "static_members", "skip_assignment", "group_not_found", "client_member_id", "member_epochs"}
@@ -73,6 +73,10 @@ class Topics:
     streams_version: int = 1
     assignors: dict[str, Assignor] = field(factory=lambda: {"uniform": UniformAssignor(), "range": RangeAssignor()})
     task_assignors: dict[str, TaskAssignor] = field(factory=lambda: {"sticky": StickyAssignor()})
+    untold: dict[str, int] = field(factory=dict)
+    """Topics that the broker was not told of yet."""
+    forbidden: set[str] = field(factory=set)
+    """Topics that no client may create."""
     partition_racks: dict[str, list[frozenset[str]]] = field(factory=dict)
     group_settings: dict[tuple[str, str], Any] = field(factory=dict)
     """(group, name) → what it has of its own."""
@@ -88,6 +92,12 @@ class Topics:
 
     def task_assignor(self, name: str) -> TaskAssignor:
         return self.task_assignors[name]
+
+    def find_partition_count(self, topic: str) -> int | None:
+        return self.partitions.get(topic, self.untold.get(topic))
+
+    def allowed(self, sender: RequestContext, operation: AclOperation, topics: Sequence[str]) -> Sequence[str]:
+        return [topic for topic in topics if topic not in self.forbidden]
 
     def racks(self, topic: str) -> list[frozenset[str]]:
         return self.partition_racks.get(topic, [frozenset()] * self.partitions[topic])

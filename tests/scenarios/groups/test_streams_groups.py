@@ -33,7 +33,7 @@ from logkernel.requests.streams_groups import (
 from logkernel.requests.topics import CreatableTopicResult, CreateTopicsResponse
 
 INVALID_REQUEST, UNSUPPORTED_VERSION, UNKNOWN_MEMBER, NOT_FOUND, MAX_SIZE, NON_EMPTY = 42, 35, 25, 69, 81, 68
-FENCED_EPOCH, STALE_EPOCH, INVALID_TOPOLOGY, INCONSISTENT, SUBSCRIBED = 110, 113, 130, 23, 86
+LOADING, FENCED_EPOCH, STALE_EPOCH, INVALID_TOPOLOGY, INCONSISTENT, SUBSCRIBED = 14, 110, 113, 130, 23, 86
 STALE_TOPOLOGY, MISSING_SOURCES, WRONG_PARTITIONS, MISSING_INTERNAL, SHUTDOWN, DELAYED = range(6)
 ALL = [("0", number) for number in range(4)]
 
@@ -606,3 +606,44 @@ def test_an_append_that_fails_leaves_nothing_behind(world: Any) -> None:
     assert beat(world, "m1", 0).error_code == 15
     assert world.group is None
     assert told(beat(world, "m1", 0).active_tasks) == ALL
+
+
+# ---------------------------------------------------------------- a broker that just started
+
+
+@pytest.mark.parametrize("topic", ["orders", "app-changelog"])
+def test_members_keep_their_tasks_while_a_broker_that_just_started_has_no_metadata(make_world: Any, topic: str) -> None:
+    """It was told of too few topics, said that they are missing, and gave all members an empty target."""
+    world = make_world()
+    beat(world, "m1", 0, topology=stateful())
+    make_topics(world)
+    settle(world, "m1", topology=stateful())
+    before = world.group.streams.facts
+    epoch = world.group.streams.members["m1"].epoch
+    world.topics.untold[topic] = world.topics.partitions.pop(topic)
+    world.crash()
+    waiting = beat(world, "m1", epoch)
+    assert (waiting.error_code, waiting.status) == (LOADING, None)
+    assert topic in waiting.error_message
+    world.add_topic(topic, world.topics.untold.pop(topic))
+    again = beat(world, "m1", epoch)
+    assert (again.error_code, again.active_tasks, status(again)) == (0, None, [])
+    assert (world.group.streams.facts, world.state) == (before, "Stable")
+
+
+def test_a_source_topic_that_nobody_has_is_missing(make_world: Any) -> None:
+    world = make_world()
+    del world.topics.partitions["orders"]
+    assert status(beat(world, "m1", 0)) == [MISSING_SOURCES]
+
+
+def test_none_of_the_internal_topics_is_made_for_who_may_not_make_all(make_world: Any) -> None:
+    world = make_world()
+    world.topics.forbidden = {"app-changelog"}
+    answer = beat(world, "m1", 0, topology=stateful())
+    assert status(answer) == [MISSING_INTERNAL]
+    assert answer.status[0].status_detail.endswith("; Unauthorized to CREATE on topics app-changelog.")
+    assert world.sent == []
+    world.topics.forbidden = set()
+    beat(world, "m1", answer.member_epoch)
+    assert [topic.name for topic in world.sent[0][1].topics] == ["app-repartition", "app-changelog"]

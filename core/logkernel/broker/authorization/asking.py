@@ -62,8 +62,12 @@ class Authorization:
         return Asking(self, context, request)
 
     def topics(self, sender: RequestContext, operation: AclOperation, names: Sequence[str]) -> Sequence[str]:
-        """Those of `names`, in their order, with which the sender may do this. Raises `UnknownServerError`."""
-        found = self.asking(sender, "").those(operation, ResourceType.TOPIC, names, told=False)
+        """Those of `names`, in their order, with which the sender may do this. Who may CREATE on the cluster may create
+        all. Raises `UnknownServerError`."""
+        asking = self.asking(sender, "")
+        if operation is AclOperation.CREATE and asking.may_cluster(operation, told=False):
+            return names
+        found = asking.those(operation, ResourceType.TOPIC, names, told=False)
         return [name for name in names if name in found]
 
     def _tell(self) -> None:

@@ -13,34 +13,28 @@ from logkernel.vocabulary import AclOperation, ResourceType
 
 
 def streams_group_heartbeat(asking: Asking, request: streams_groups.StreamsGroupHeartbeatRequest) -> Outcome:
-    """A member that brings a topology has to be allowed to describe its topics, and to create those that are internal:
-    the broker creates them in its name, whenever they are missing."""
+    """A member that brings a topology has to be allowed to describe its topics. The service asks whether it may create
+    those that are missing (`ClusterView.allowed`)."""
     if not asking.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return Answered(streams_groups.StreamsGroupHeartbeatResponse(error_code=NO_GROUP))
-    if request.topology is None:
-        return None
-    internal, names = set[str](), set[str]()
-    for one in request.topology.subtopologies:
-        internal.update(topic.name for topic in (*one.state_changelog_topics, *one.repartition_source_topics))
-        names.update(one.source_topics, one.repartition_sink_topics)
-    names |= internal
+    names = _topics(request.topology)
     if len(asking.those(AclOperation.DESCRIBE, ResourceType.TOPIC, sorted(names))) < len(names):
         return Answered(streams_groups.StreamsGroupHeartbeatResponse(error_code=NO_TOPIC))
-    if internal and not asking.may_cluster(AclOperation.CREATE, told=False):
-        allowed = asking.those(AclOperation.CREATE, ResourceType.TOPIC, sorted(internal))
-        if len(allowed) < len(internal):
-            refused = ", ".join(sorted(internal - allowed)[:3])
-            message = f"Unauthorized to CREATE on topics {refused}."
-            return Answered(streams_groups.StreamsGroupHeartbeatResponse(error_code=NO_TOPIC, error_message=message))
     return None
+
+
+def _topics(topology: Any) -> set[str]:
+    """The names of all topics of a topology, as requests and responses have it."""
+    names = set[str]()
+    for one in (topology.subtopologies or ()) if topology is not None else ():
+        names.update(one.source_topics, one.repartition_sink_topics)
+        names.update(topic.name for topic in (*one.state_changelog_topics, *one.repartition_source_topics))
+    return names
 
 
 def _tells_of_hidden_topics(asking: Asking, row: Any) -> bool:
     """Whether the topology has a topic that the client may not describe."""
-    names = set[str]()
-    for one in (row.topology.subtopologies or ()) if row.topology is not None else ():
-        names.update(one.source_topics, one.repartition_sink_topics)
-        names.update(topic.name for topic in (*one.state_changelog_topics, *one.repartition_source_topics))
+    names = _topics(row.topology)
     hidden = len(asking.those(AclOperation.DESCRIBE, ResourceType.TOPIC, sorted(names))) < len(names)
     if hidden:
         row.topology = None

@@ -252,7 +252,8 @@ def _status(
             Problem(StatusCode.ASSIGNMENT_DELAYED, f"Assignment delayed due to the configured {step.delayed}.")
         )
     if step.configured.problem is not None:
-        problems.append(internal_topics.make_missing(coordinator, group_id, step.configured, step.configured.problem))
+        problem = step.configured.problem
+        problems.append(internal_topics.make_missing(coordinator, group_id, step.configured, problem))
     if group.shutdown_by is not None:
         problems.append(
             Problem(

@@ -1,7 +1,8 @@
 """Repartition and changelog topics, which the broker makes with the settings that the topology asks for.
 
-A topic that is being made is not asked for again; one that could not be made, only after two heartbeats, and members
-are told why meanwhile. All of it is soft: a later heartbeat asks again.
+They are made in the name of the member whose heartbeat finds them missing: none, if it may not create them all. A
+topic that is being made is not asked for again; one that could not be made, only after two heartbeats, and members are
+told why meanwhile. All of it is soft: a later heartbeat asks again.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from logkernel.requests.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from logkernel.vocabulary import AclOperation
 
 from ..coordinator import GroupCoordinator
 from . import progress
-from .configured import MAX_TOLD, Configured, Problem
+from .configured import MAX_TOLD, Configured, Problem, listed
 from .making import Making
 from .topology import InternalTopic
 
@@ -29,7 +31,13 @@ BROKERS_DEFAULT: Final = -1
 
 
 def make_missing(coordinator: GroupCoordinator, group_id: str, configured: Configured, problem: Problem) -> Problem:
-    """Ask for what is missing and not asked for; returns the problem, with why some could not be made."""
+    """Ask for what is missing and not asked for; returns the problem, with why some could not be made. Raises
+    `KafkaError` if the authorizer fails."""
+    missing = [topic.name for topic in configured.missing]
+    allowed = coordinator.cluster.allowed(coordinator.sender, AclOperation.CREATE, missing) if missing else ()
+    if len(allowed) < len(missing):
+        refused = listed([name for name in missing if name not in allowed])
+        return evolve(problem, detail=f"{problem.detail}; Unauthorized to CREATE on topics {refused}.")
     making = coordinator.making_topics
     for name in [name for name, (_, until_ms) in making.failed.items() if until_ms <= coordinator.mono_ms]:
         del making.failed[name]

@@ -14,12 +14,13 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from logkernel.errors import InvalidRequest, UnknownServerError
+from logkernel.contracts import ClusterView
+from logkernel.errors import CoordinatorLoadInProgress, InvalidRequest, KafkaError, UnknownServerError
 
 from ..coordinator import GroupCoordinator
 from ..timers import Key
 from . import records, target
-from .configured import Configured, configure
+from .configured import MAX_TOLD, Configured, configure
 from .reconcile import Goal, reconcile
 from .records import NO_TOPOLOGY, GroupFacts, MemberFacts, Place
 from .state import StreamsGroup, StreamsMember
@@ -116,13 +117,32 @@ def _topology(coordinator: GroupCoordinator, group_id: str, group: StreamsGroup,
 
 
 def _configured(coordinator: GroupCoordinator, group: StreamsGroup, topology: Topology) -> tuple[Configured, int]:
-    """The topology with the topics that there are, and the hash of these."""
+    """The topology with the topics that there are, and the hash of these. Raises `KafkaError`."""
     if group.configured is not None and not group.stale and topology is group.topology:
         return group.configured, group.facts.metadata_hash
     configured = configure(topology, coordinator.cluster.partition_count)
+    if not configured.is_ready:
+        _check_told(coordinator.cluster, group, topology, configured)
     if topology is group.topology:
         group.configured, group.stale = configured, False
     return configured, hash_of(coordinator, topology)
+
+
+def _check_told(cluster: ClusterView, group: StreamsGroup, topology: Topology, configured: Configured) -> None:
+    """Raises `CoordinatorLoadInProgress` if a topic that seems to be missing exists, and this broker, which just
+    started, was not told of it: else members would be told that it is missing, and lose their tasks."""
+    names = [
+        name for one in topology.subtopologies for name in one.source_topics if cluster.partition_count(name) is None
+    ]
+    if not names and group.facts.validated_epoch == topology.epoch:
+        names = [topic.name for topic in configured.missing]
+    for name in names[:MAX_TOLD]:
+        try:
+            exists = cluster.find_partition_count(name) is not None
+        except KafkaError:
+            exists = True
+        if exists:
+            raise CoordinatorLoadInProgress(f"This broker has not got the metadata of topic {name} yet.")
 
 
 def hash_of(coordinator: GroupCoordinator, topology: Topology) -> int:
@@ -204,5 +224,8 @@ def make_target(
 def on_initial_timer(coordinator: GroupCoordinator, group_id: str, group: StreamsGroup) -> None:
     """The delay is over: all that have come until now get their tasks."""
     if group.members and group.topology is not None and group.epoch > group.assignment_epoch:
-        configured, _ = _configured(coordinator, group, group.topology)
+        try:
+            configured, _ = _configured(coordinator, group, group.topology)
+        except KafkaError:
+            return  # the next heartbeat is told, and makes a target once it can
         make_target(coordinator, group_id, group, group.members, group.epoch, group.topology, configured)
