@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from logkernel.plugins.services.groups import state as classic
-from logkernel.plugins.services.groups.consumer import reconcile
-from logkernel.plugins.services.groups.streams import reconcile as streams
+from logkernel.plugins.services.groups.by_epochs.steps import TRANSITIONS
 from logkernel.plugins.services.groups.streams.state import STATES
 
 PAGE = Path(__file__).resolve().parent / "groups.md"
@@ -37,14 +36,12 @@ def states() -> str:
 
 def page(text: str) -> str:
     """docs/groups.md with its diagrams drawn anew."""
-    return _drawn(
-        text, {"classic": diagram(classic.TRANSITIONS, "value"), "member": diagram(reconcile.TRANSITIONS, "name")}
-    )
+    return _drawn(text, {"classic": diagram(classic.TRANSITIONS, "value"), "member": diagram(TRANSITIONS, "name")})
 
 
 def streams_page(text: str) -> str:
-    """docs/streams-groups.md, likewise."""
-    return _drawn(text, {"streams states": states(), "streams member": diagram(streams.TRANSITIONS, "name")})
+    """docs/streams-groups.md with its table of states written anew."""
+    return _drawn(text, {"streams states": states()})
 
 
 def _drawn(text: str, drawn: Mapping[str, str]) -> str:

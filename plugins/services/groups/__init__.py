@@ -14,6 +14,7 @@ The parts, from the bytes up:
     offset_key_cache  finds the offset that a record belongs to, by its key
     loading       applies many records at once; columns of a batch compiled (_folding) or in Python (pure_folding)
     listing       DescribeGroups, ListGroups, DeleteGroups
+    by_epochs     what the next two share: members that are led to a target, and the epochs that guard what they say
     consumer      groups of the protocol of KIP-848, and members of one protocol in groups of the other
     streams       groups of Kafka Streams, by the protocol of KIP-1071
     machine       `contracts.ServiceMachine`: dispatch, replay, timers

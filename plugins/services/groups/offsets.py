@@ -47,11 +47,11 @@ from logkernel.requests.groups import (
 from logkernel.vocabulary import NO_ID
 
 from . import transactions
-from .consumer import cleanup, commits
+from .by_epochs import commits
+from .consumer import cleanup
 from .coordinator import RETENTION, GroupCoordinator
 from .records import NO_TIME, CommittedOffset, group_key, is_metadata_too_large, offset_key, offset_value
 from .state import CONSUMER, Group, State
-from .streams import commits as streams_commits
 from .streams import leaving
 
 MAX_SWEPT = 1_000
@@ -90,12 +90,9 @@ def on_commit(
 def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: RequestContext) -> int:
     """The error code for all partitions, else 0."""
     generation = request.generation_id_or_member_epoch
-    if group is not None and group.consumer is not None:
-        return commits.fault_of(group.consumer, request.member_id, request.group_instance_id, generation, context)
-    if group is not None and group.streams is not None:
-        return streams_commits.fault_of(
-            group.streams, request.member_id, request.group_instance_id, generation, context
-        )
+    newer = group.newer if group is not None else None
+    if newer is not None:
+        return commits.fault_of(newer, request.member_id, request.group_instance_id, generation, context)
     if group is None:
         if generation < 0:
             return 0
@@ -127,14 +124,13 @@ def commit(
     expire_ms = NO_TIME
     if request.retention_time_ms != -1:
         expire_ms = max(0, min(coordinator.wall_ms + request.retention_time_ms, MAX_TIME_MS))
+    newer = group.newer if group is not None else None
     results: list[OffsetCommitResponsePartition] = []
     for row in rows:
         partition, code = row.partition_index, 0
         epoch = request.generation_id_or_member_epoch
-        if group is not None and group.consumer is not None:
-            code = commits.fault_of_partition(group.consumer, request.member_id, epoch, topic_id, partition)
-        elif group is not None and group.streams is not None:
-            code = streams_commits.fault_of_partition(group.streams, request.member_id, epoch, topic, partition)
+        if newer is not None:
+            code = commits.fault_of_partition(newer, request.member_id, epoch, topic, topic_id, partition)
         code = code or fault_of_row(row, count, coordinator.settings.offset_metadata_max_bytes)
         if not code:
             value = offset_value(
@@ -174,14 +170,10 @@ def fetch(
     coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool
 ) -> OffsetFetchResponseGroup:
     group = coordinator.groups.get(asked.group_id)
-    if group is not None and group.consumer is not None:
-        code = commits.fetch_fault_of(group.consumer, asked.member_id, asked.member_epoch)
-        if code:
-            return OffsetFetchResponseGroup(asked.group_id, error_code=code)
-    elif group is not None and group.streams is not None:
-        code = streams_commits.fetch_fault_of(group.streams, asked.member_id, asked.member_epoch)
-        if code:
-            return OffsetFetchResponseGroup(asked.group_id, error_code=code)
+    newer = group.newer if group is not None else None
+    code = commits.fetch_fault_of(newer, asked.member_id, asked.member_epoch) if newer is not None else 0
+    if code:
+        return OffsetFetchResponseGroup(asked.group_id, error_code=code)
     kept = group.offsets if group is not None else {}
     topics: list[OffsetFetchResponseTopics] = []
     if asked.topics is None:

@@ -183,14 +183,19 @@ class Group:
         return not waits and (self.recorded or self.is_classic)
 
     @property
+    def newer(self) -> ConsumerGroup | StreamsGroup | None:
+        """Its part by a protocol with member epochs."""
+        return self.consumer or self.streams
+
+    @property
     def is_empty(self) -> bool:
         """Whether it has no members of any protocol."""
-        newer = self.consumer or self.streams
+        newer = self.newer
         return self.state is State.EMPTY and (newer is None or not newer.members)
 
     @property
     def is_classic(self) -> bool:
-        return self.consumer is None and self.streams is None
+        return self.newer is None
 
     @property
     def kind(self) -> str:
@@ -200,7 +205,7 @@ class Group:
 
     @property
     def state_name(self) -> str:
-        newer = self.consumer or self.streams
+        newer = self.newer
         return self.state.value if newer is None else newer.state.value
 
     def next_generation(self) -> int:
@@ -311,7 +316,7 @@ class Group:
 
     def reads(self, topic: str) -> bool:
         """Whether members may be reading `topic`; consumers whose subscription cannot be read may read all."""
-        newer = self.consumer or self.streams
+        newer = self.newer
         if newer is not None:
             return newer.reads(topic)
         if self.subscribed is None:

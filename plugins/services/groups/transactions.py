@@ -53,11 +53,10 @@ from logkernel.requests.transactions import (
 )
 
 from .. import offsets_topic
-from .consumer import commits
+from .by_epochs import commits
 from .coordinator import Asked, GroupCoordinator, Transaction
 from .records import CommittedOffset, OffsetKey, encode_offset, is_metadata_too_large, offset_key
 from .state import Group, State
-from .streams import commits as streams_commits
 
 OFFSETS_TOPIC: Final = offsets_topic.TOPIC.name
 
@@ -171,19 +170,9 @@ def fault_of(group: Group | None, request: TxnOffsetCommitRequest) -> int:
     generation = request.generation_id
     if group is None:
         return IllegalGeneration.code if generation >= 0 else 0
-    if group.consumer is not None:
+    if group.newer is not None:
         code = commits.fault_of(
-            group.consumer,
-            request.member_id,
-            request.group_instance_id,
-            generation,
-            RequestContext(),
-            transactional=True,
-        )
-        return AS_COMMITTERS_KNOW.get(code, code)
-    if group.streams is not None:
-        code = streams_commits.fault_of(
-            group.streams,
+            group.newer,
             request.member_id,
             request.group_instance_id,
             generation,
@@ -202,15 +191,11 @@ def fault_of(group: Group | None, request: TxnOffsetCommitRequest) -> int:
 def _fault_of_partition(
     coordinator: GroupCoordinator, group: Group | None, request: TxnOffsetCommitRequest, topic: str, partition: int
 ) -> int:
-    if group is not None and group.streams is not None:
-        code = streams_commits.fault_of_partition(
-            group.streams, request.member_id, request.generation_id, topic, partition
-        )
-        return AS_COMMITTERS_KNOW.get(code, code)
-    if group is None or group.consumer is None:
+    newer = group.newer if group is not None else None
+    if newer is None:
         return 0
     topic_id = coordinator.cluster.topic_id(topic)
-    code = commits.fault_of_partition(group.consumer, request.member_id, request.generation_id, topic_id, partition)
+    code = commits.fault_of_partition(newer, request.member_id, request.generation_id, topic, topic_id, partition)
     return AS_COMMITTERS_KNOW.get(code, code)
 
 

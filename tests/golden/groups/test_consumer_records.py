@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 
 from logkernel.errors import CorruptMessage
+from logkernel.plugins.services.groups.by_epochs.values import NO_TIME, MemberState, RecordKey
 from logkernel.plugins.services.groups.consumer import records, wire
 from logkernel.plugins.services.groups.consumer.records import (
     ClassicFacts,
-    ConsumerKey,
     CurrentFacts,
     MemberFacts,
     ResolvedRegex,
@@ -25,6 +25,7 @@ GOLDEN = {
         line.split("\t") for line in Path(__file__).with_name("kafka-4.3.1.tsv").read_text().splitlines()
     )
 }
+STABLE, UNREVOKED, UNRELEASED, _ = MemberState
 T, U = UUID(int=(1 << 64) | 2), UUID(int=(3 << 64) | 4)
 G = "gé"
 FULL = MemberFacts("i1", "r1", "c1", "/127.0.0.1", ("a", "orders"), "x.*", 300_000, "range")
@@ -32,13 +33,13 @@ CLASSIC = MemberFacts(None, None, "c1", "/h", ("a",), None, 60_000, None, Classi
 OWNED = (("a", 0), ("a", 2), ("orders", 1))
 
 KEYS = [
-    ("metadata key", ConsumerKey(records.GROUP, G)),
-    ("partition metadata key", ConsumerKey(records.PARTITIONS, G)),
-    ("member key", ConsumerKey(records.MEMBER, G, "m1")),
-    ("target metadata key", ConsumerKey(records.TARGET_EPOCH, G)),
-    ("target member key", ConsumerKey(records.TARGET, G, "m1")),
-    ("current key", ConsumerKey(records.CURRENT, G, "m1")),
-    ("regex key", ConsumerKey(records.REGEX, G, "orders.*")),
+    ("metadata key", RecordKey(records.GROUP, G)),
+    ("partition metadata key", RecordKey(records.PARTITIONS, G)),
+    ("member key", RecordKey(records.MEMBER, G, "m1")),
+    ("target metadata key", RecordKey(records.TARGET_EPOCH, G)),
+    ("target member key", RecordKey(records.TARGET, G, "m1")),
+    ("current key", RecordKey(records.CURRENT, G, "m1")),
+    ("regex key", RecordKey(records.REGEX, G, "orders.*")),
 ]
 VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any, ...]]] = [
     ("metadata", records.decode_group, records.encode_group, (7, 0x1122334455667788)),
@@ -47,7 +48,7 @@ VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any,
     ("member bare", records.decode_member, records.encode_member, (MemberFacts(),)),
     ("member classic", records.decode_member, records.encode_member, (CLASSIC,)),
     ("target metadata", records.decode_target_epoch, records.encode_target_epoch, (9, 1_700_000_000_000)),
-    ("target metadata plain", records.decode_target_epoch, records.encode_target_epoch, (9, records.NO_TIME)),
+    ("target metadata plain", records.decode_target_epoch, records.encode_target_epoch, (9, NO_TIME)),
     (
         "target member",
         records.decode_target,
@@ -59,9 +60,14 @@ VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any,
         "current",
         records.decode_current,
         records.encode_current,
-        (CurrentFacts(9, 8, 1, {(T, 0): 7, (T, 1): 9}, {(U, 3): 8}),),
+        (CurrentFacts(9, 8, UNREVOKED, {(T, 0): 7, (T, 1): 9}, {(U, 3): 8}),),
     ),
-    ("current left", records.decode_current, records.encode_current, (CurrentFacts(-2, 8, 2, {}, {}),)),
+    (
+        "current left",
+        records.decode_current,
+        records.encode_current,
+        (CurrentFacts(-2, 8, UNRELEASED, {}, {}),),
+    ),
     (
         "regex",
         records.decode_regex,
@@ -72,7 +78,7 @@ VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any,
 
 
 @pytest.mark.parametrize(("name", "key"), KEYS, ids=[name for name, _ in KEYS])
-def test_keys_are_kafkas_bytes(name: str, key: ConsumerKey) -> None:
+def test_keys_are_kafkas_bytes(name: str, key: RecordKey) -> None:
     assert records.key(*key) == GOLDEN[name]
     assert records.decode_key(GOLDEN[name]) == key
 
@@ -89,7 +95,7 @@ def test_values_are_kafkas_bytes(name: str, decode: Any, encode: Any, meant: tup
 
 
 def test_a_value_of_an_older_kafka_has_no_epochs_of_assignments() -> None:
-    assert records.decode_current(GOLDEN["current no epochs"]) == CurrentFacts(9, 8, 0, {(T, 0): 9, (T, 1): 9}, {})
+    assert records.decode_current(GOLDEN["current no epochs"]) == CurrentFacts(9, 8, STABLE, {(T, 0): 9, (T, 1): 9}, {})
 
 
 def test_a_member_as_the_coordinator_writes_it() -> None:

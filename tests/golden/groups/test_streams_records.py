@@ -10,13 +10,13 @@ import pytest
 from attrs import evolve
 
 from logkernel.errors import CorruptMessage
+from logkernel.plugins.services.groups.by_epochs.values import NO_TIME, MemberState, RecordKey
 from logkernel.plugins.services.groups.streams import records
 from logkernel.plugins.services.groups.streams.records import (
     CurrentFacts,
     GroupFacts,
     MemberFacts,
     Role,
-    StreamsKey,
 )
 from logkernel.plugins.services.groups.streams.topology import CopartitionGroup, InternalTopic, Subtopology, Topology
 
@@ -26,6 +26,7 @@ GOLDEN = {
         line.split("\t") for line in Path(__file__).with_name("kafka-4.3.1-streams.tsv").read_text().splitlines()
     )
 }
+UNREVOKED = MemberState.UNREVOKED
 G = "gé"
 A, S, W = Role
 STANDBYS = (("num.standby.replicas", "1"),)
@@ -43,12 +44,12 @@ TOPOLOGY = Topology(
 )
 
 KEYS = [
-    ("group key", StreamsKey(records.GROUP, G)),
-    ("member key", StreamsKey(records.MEMBER, G, "m1")),
-    ("target epoch key", StreamsKey(records.TARGET_EPOCH, G)),
-    ("target key", StreamsKey(records.TARGET, G, "m1")),
-    ("current key", StreamsKey(records.CURRENT, G, "m1")),
-    ("topology key", StreamsKey(records.TOPOLOGY, G)),
+    ("group key", RecordKey(records.GROUP, G)),
+    ("member key", RecordKey(records.MEMBER, G, "m1")),
+    ("target epoch key", RecordKey(records.TARGET_EPOCH, G)),
+    ("target key", RecordKey(records.TARGET, G, "m1")),
+    ("current key", RecordKey(records.CURRENT, G, "m1")),
+    ("topology key", RecordKey(records.TOPOLOGY, G)),
 ]
 VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any, ...]]] = [
     ("group", records.decode_group, records.encode_group, (GroupFacts(7, 0x1122334455667788, 3, STANDBYS),)),
@@ -61,7 +62,7 @@ VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any,
     ),
     ("member bare", records.decode_member, records.encode_member, (MemberFacts(),)),
     ("target epoch", records.decode_target_epoch, records.encode_target_epoch, (9, 1_700_000_000_000)),
-    ("target epoch plain", records.decode_target_epoch, records.encode_target_epoch, (9, records.NO_TIME)),
+    ("target epoch plain", records.decode_target_epoch, records.encode_target_epoch, (9, NO_TIME)),
     (
         "target",
         records.decode_target,
@@ -73,13 +74,21 @@ VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any,
         "current",
         records.decode_current,
         records.encode_current,
-        (CurrentFacts(9, 8, 2, {(A, "0", 0): 7, (A, "0", 2): 9, (S, "1", 0): 0}, {(A, "1", 1): 8, (W, "1", 2): 0}),),
+        (
+            CurrentFacts(
+                9,
+                8,
+                UNREVOKED,
+                {(A, "0", 0): 7, (A, "0", 2): 9, (S, "1", 0): 0},
+                {(A, "1", 1): 8, (W, "1", 2): 0},
+            ),
+        ),
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "key"), KEYS, ids=[name for name, _ in KEYS])
-def test_keys_are_kafkas_bytes(name: str, key: StreamsKey) -> None:
+def test_keys_are_kafkas_bytes(name: str, key: RecordKey) -> None:
     assert records.key(*key) == GOLDEN[name]
     assert records.decode_key(GOLDEN[name]) == key
 

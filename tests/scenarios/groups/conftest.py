@@ -473,7 +473,7 @@ def check_consumer_group(world: World, group: Any, kept: Any) -> None:
     for member in now.members.values():
         assert ("session", group.group_id, member.member_id) in timers
         assert member.epoch <= now.assignment_epoch
-        revokes = member.state.name == "UNREVOKED_PARTITIONS" and not member.is_classic and member.epoch >= 0
+        revokes = member.state.name == "UNREVOKED" and not member.is_classic and member.epoch >= 0
         assert (("revoke", group.group_id, member.member_id) in timers) == revokes
     for key in timers:
         if key[0] in ("session", "revoke", "rejoin", "resync") and key[1] == group.group_id:
@@ -503,7 +503,7 @@ def check_streams_group(world: World, group: Any, kept: Any) -> None:
     for member in now.members.values():
         assert ("session", group.group_id, member.member_id) in timers
         assert member.epoch <= now.assignment_epoch
-        revokes = member.state.name == "UNREVOKED_TASKS"
+        revokes = member.state.name == "UNREVOKED"
         assert (("revoke", group.group_id, member.member_id) in timers) == revokes
     for key in timers:
         if key[0] in ("session", "revoke") and key[1] == group.group_id:

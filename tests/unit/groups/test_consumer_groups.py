@@ -11,14 +11,17 @@ import pytest
 from attrs import evolve
 
 from logkernel.errors import ConfigError, FencedMemberEpoch, InvalidRegularExpression, UnknownServerError
+from logkernel.plugins.services.groups.by_epochs.steps import TRANSITIONS, Finding
+from logkernel.plugins.services.groups.by_epochs.values import CurrentFacts, MemberState
 from logkernel.plugins.services.groups.consumer import regex, target
-from logkernel.plugins.services.groups.consumer.reconcile import TRANSITIONS, Finding, Goal, reconcile
+from logkernel.plugins.services.groups.consumer.reconcile import Goal, reconcile
 from logkernel.plugins.services.groups.consumer.records import MemberFacts, Part
 from logkernel.plugins.services.groups.consumer.settings import ConsumerSettings
-from logkernel.plugins.services.groups.consumer.state import ConsumerGroup, ConsumerMember, MemberState
+from logkernel.plugins.services.groups.consumer.state import ConsumerGroup, ConsumerMember
 
 T, U = UUID(int=1), UUID(int=2)
 STABLE, UNREVOKED, UNRELEASED, UNKNOWN = MemberState
+NOTHING = CurrentFacts[Part](0, 0, STABLE)
 
 
 def parts(*numbers: int, topic: UUID = T) -> set[Part]:
@@ -38,9 +41,8 @@ def goal(
 def member(
     state: MemberState, epoch: int, assigned: Collection[Part], revoking: Collection[Part] = ()
 ) -> ConsumerMember:
-    return ConsumerMember(
-        "m", MemberFacts(), epoch, epoch, state, dict.fromkeys(assigned, 3), dict.fromkeys(revoking, 3)
-    )
+    current = CurrentFacts(epoch, epoch, state, dict.fromkeys(assigned, 3), dict.fromkeys(revoking, 3))
+    return ConsumerMember("m", MemberFacts(), current)
 
 
 CASES = [
@@ -214,8 +216,8 @@ def made(gives: Any) -> dict[str, frozenset[Part]]:
     coordinator: Any = SimpleNamespace(assignors={"greedy": Greedy(gives)})
     topics = target.Topics({"t": T, "u": U}, {T: 4, U: 1})
     members = {
-        "m1": ConsumerMember("m1", MemberFacts(topics=("t", "u"))),
-        "m2": ConsumerMember("m2", MemberFacts(topics=("t", "gone"))),
+        "m1": ConsumerMember("m1", MemberFacts(topics=("t", "u")), NOTHING),
+        "m2": ConsumerMember("m2", MemberFacts(topics=("t", "gone")), NOTHING),
     }
     return target.make(coordinator, ConsumerGroup(), members, {}, topics)
 

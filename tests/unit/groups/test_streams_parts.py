@@ -9,13 +9,14 @@ import pytest
 from attrs import evolve
 
 from logkernel.errors import FencedMemberEpoch, StreamsInvalidTopology
+from logkernel.plugins.services.groups.by_epochs.steps import TRANSITIONS, Finding
+from logkernel.plugins.services.groups.by_epochs.values import CurrentFacts, MemberState
 from logkernel.plugins.services.groups.streams.configured import Configured, StatusCode, configure
-from logkernel.plugins.services.groups.streams.reconcile import TRANSITIONS, Finding, Goal, reconcile
+from logkernel.plugins.services.groups.streams.reconcile import Goal, reconcile
 from logkernel.plugins.services.groups.streams.records import GroupFacts, MemberFacts, Place, Role
 from logkernel.plugins.services.groups.streams.state import (
     STATES,
     GroupState,
-    MemberState,
     Standing,
     StreamsGroup,
     StreamsMember,
@@ -145,7 +146,7 @@ def test_loops_are_refused() -> None:
 
 
 def member(state: MemberState = MemberState.STABLE, epoch: int = 5, **more: dict[Place, int]) -> StreamsMember:
-    return StreamsMember("m", MemberFacts(process_id="p"), epoch, epoch - 1, state, **more)
+    return StreamsMember("m", MemberFacts(process_id="p"), CurrentFacts(epoch, epoch - 1, state, **more))
 
 
 def goal(*target: Place, held: frozenset[Place] | None = None, **holders: dict[tuple[str, Role], str]) -> Goal:
@@ -172,7 +173,7 @@ def test_every_way_of_the_table_is_gone(state: MemberState, finding: Finding) ->
 
 
 def test_the_table_has_no_other_way() -> None:
-    with pytest.raises(RuntimeError, match="a member of a Streams group"):
+    with pytest.raises(RuntimeError, match="a member of a group"):
         TRANSITIONS[MemberState.UNKNOWN, Finding.MUST_REVOKE]
 
 
@@ -183,7 +184,7 @@ def test_one_in_a_state_that_is_not_known_must_begin_anew() -> None:
 
 
 def test_who_does_not_say_what_it_holds_is_waited_for() -> None:
-    revoking = member(MemberState.UNREVOKED_TASKS, revoking={(A, "0", 1): 4})
+    revoking = member(MemberState.UNREVOKED, revoking={(A, "0", 1): 4})
     assert reconcile(revoking, goal(ACTIVE)) == revoking
     assert reconcile(revoking, goal(ACTIVE, held=frozenset({(A, "0", 1)}))) == revoking
     assert dict(reconcile(revoking, goal(ACTIVE, held=frozenset())).assigned) == {ACTIVE: 6}
@@ -228,7 +229,7 @@ def test_every_standing_of_a_group() -> None:
     seen.append(group.state)
     group.assignment_epoch = 2
     seen.append(group.state)
-    group.keep_current("m", evolve(member(), epoch=2, assigned={ACTIVE: 2}).current())
+    group.keep_current("m", CurrentFacts(2, 1, MemberState.STABLE, {ACTIVE: 2}))
     seen.append(group.state)
     assert seen == [STATES[standing] for standing in Standing]
     assert list(GroupState) == [*seen[1:], seen[0]]
@@ -238,7 +239,7 @@ def test_every_standing_of_a_group() -> None:
 def test_holders_follow_a_members_process() -> None:
     group = StreamsGroup()
     group.keep_facts("m", MemberFacts(process_id="p"))
-    group.keep_current("m", member(assigned={ACTIVE: 2, (S, "0", 1): 0}).current())
+    group.keep_current("m", member(assigned={ACTIVE: 2, (S, "0", 1): 0}).current)
     assert group.holders == {("0", 0): {("m", A): "p"}, ("0", 1): {("m", S): "p"}}
     group.keep_facts("m", MemberFacts(process_id="q"))
     assert group.holders == {("0", 0): {("m", A): "q"}, ("0", 1): {("m", S): "q"}}

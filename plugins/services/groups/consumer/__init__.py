@@ -15,6 +15,5 @@ From the bytes up:
     wire        the subscriptions and assignments that classic consumers carry
     migrate     a live group moves from one protocol to the other
     classic     JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in such a group
-    commits     who may commit and fetch offsets
     describe    ConsumerGroupDescribe
 """

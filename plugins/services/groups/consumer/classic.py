@@ -33,12 +33,14 @@ from logkernel.requests.groups import (
     SyncGroupResponse,
 )
 
+from ..by_epochs.state import LEFT_FOR_A_WHILE
+from ..by_epochs.values import MemberState
 from ..coordinator import GroupCoordinator
 from ..state import CONSUMER, Group
 from . import cleanup, heartbeat, leaving, migrate, wire
 from .progress import advance, may_assign
 from .records import ClassicFacts, MemberFacts, Part
-from .state import LEFT_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState
+from .state import ConsumerGroup, ConsumerMember
 
 
 def takes_joins(owner: Group | None) -> ConsumerGroup | None:
@@ -125,13 +127,13 @@ def _who(
     instance_id, member_id = request.group_instance_id, request.member_id
     if instance_id is None:
         member_id = member_id or f"{context.client_id or ''}-{coordinator.ids()}"
-        return group.members.get(member_id) or ConsumerMember(member_id)
+        return group.members.get(member_id) or group.new_member(member_id)
     if member_id:
         return heartbeat.static_member(group, instance_id, member_id)
     member_id = f"{instance_id}-{coordinator.ids()}"
     before = group.static_member(instance_id)
     if before is None:
-        return ConsumerMember(member_id)
+        return group.new_member(member_id)
     return heartbeat.returned(coordinator, request.group_id, group, before, member_id)
 
 
@@ -149,10 +151,7 @@ def on_sync(coordinator: GroupCoordinator, group: ConsumerGroup, request: SyncGr
         name = member.classic.protocols[0][0]
         if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
             raise InconsistentGroupProtocol("Not the protocol that the JoinGroup was answered with.")
-        if (
-            is_behind(coordinator, request.group_id, group, member)
-            and member.state is not MemberState.UNREVOKED_PARTITIONS
-        ):
+        if is_behind(coordinator, request.group_id, group, member) and member.state is not MemberState.UNREVOKED:
             expect_rejoin(coordinator, request.group_id, member)
             raise RebalanceInProgress("There is a new assignment.")
     except KafkaError as error:
@@ -175,10 +174,10 @@ def beat(coordinator: GroupCoordinator, group: ConsumerGroup, request: Heartbeat
     except KafkaError as error:
         return error.code
     cleanup.arm(coordinator, request.group_id, member)
-    waits = member.state is MemberState.UNRELEASED_PARTITIONS
+    waits = member.state is MemberState.UNRELEASED
     if (
         is_behind(coordinator, request.group_id, group, member)
-        or member.state is MemberState.UNREVOKED_PARTITIONS
+        or member.state is MemberState.UNREVOKED
         or (waits and not group.waits_for_others(member))
     ):
         expect_rejoin(coordinator, request.group_id, member)

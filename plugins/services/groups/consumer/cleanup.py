@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from ..by_epochs.timers import revoke_key
 from ..coordinator import GroupCoordinator, session_key
 from ..timers import Key
 from . import records, regex
 from .state import ConsumerGroup, ConsumerMember
-
-
-def revoke_key(group_id: str, member_id: str) -> Key:
-    return ("revoke", group_id, member_id)
 
 
 def rejoin_key(group_id: str, member_id: str) -> Key:

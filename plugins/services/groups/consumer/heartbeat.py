@@ -16,7 +16,6 @@ from logkernel.attrs_lite import evolve
 from logkernel.contracts import Decision, RequestContext
 from logkernel.errors import (
     FencedInstanceId,
-    FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
     InvalidRequest,
@@ -34,13 +33,16 @@ from logkernel.requests.consumer_groups import (
     TopicPartitions,
 )
 
+from ..by_epochs.heartbeats import check_epoch, check_not_empty, printed_host
+from ..by_epochs.state import FIRST_EPOCH, LEFT_FOR_A_WHILE, LEFT_FOR_GOOD
+from ..by_epochs.timers import watch_revocation
 from ..coordinator import GroupCoordinator
 from ..records import fits
 from . import cleanup, leaving, migrate
 from .progress import advance
 from .records import MemberFacts, Part
 from .regex import compiled
-from .state import FIRST_EPOCH, LEFT_FOR_A_WHILE, LEFT_FOR_GOOD, ConsumerGroup, ConsumerMember
+from .state import ConsumerGroup, ConsumerMember
 
 Request = ConsumerGroupHeartbeatRequest
 FEATURE = "group.version"
@@ -66,11 +68,11 @@ def check(coordinator: GroupCoordinator, request: Request, context: RequestConte
     """Raises `KafkaError` for what is wrong whatever the group is like."""
     if not coordinator.cluster.feature_level(FEATURE):
         raise UnsupportedVersion("The consumer group protocol is off: group.version is 0.")
-    _not_empty(request.group_id, "GroupId")
+    check_not_empty(request.group_id, "GroupId")
     if "client_member_id" in context.capabilities or request.member_epoch > 0 or request.member_epoch == LEFT_FOR_GOOD:
-        _not_empty(request.member_id, "MemberId")
-    _not_empty(request.instance_id, "InstanceId")
-    _not_empty(request.rack_id, "RackId")
+        check_not_empty(request.member_id, "MemberId")
+    check_not_empty(request.instance_id, "InstanceId")
+    check_not_empty(request.rack_id, "RackId")
     if request.member_epoch == 0:
         _check_joining(request)
     elif request.member_epoch == LEFT_FOR_A_WHILE and request.instance_id is None:
@@ -96,11 +98,6 @@ def _check_joining(request: Request) -> None:
         raise InvalidRequest("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 
 
-def _not_empty(text: str | None, name: str) -> None:
-    if text is not None and not text.strip():
-        raise InvalidRequest(f"{name} can't be empty.")
-
-
 # ---------------------------------------------------------------- come and stay
 
 
@@ -118,7 +115,7 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
     facts = facts_of(member, request, context)
     if facts.regex and facts.regex not in group.regexes:
         compiled(facts.regex)
-    held = None if request.topic_partitions is None else parts_of(request.topic_partitions)
+    held = held_by(request)
     after = advance(coordinator, request.group_id, group, member, facts, held)
     if found is None and owner is not None:
         migrate.end_classic_round(coordinator, owner)
@@ -128,7 +125,7 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
     cleanup.arm(coordinator, request.group_id, after)
     for key in (cleanup.rejoin_key, cleanup.resync_key):
         coordinator.timers.cancel(key(request.group_id, after.member_id))
-    leaving.watch_revocation(coordinator, request.group_id, member, after)
+    watch_revocation(coordinator, request.group_id, member, after)
     whole = comes or (
         request.rebalance_timeout_ms != -1
         and request.topic_partitions is not None
@@ -159,8 +156,8 @@ def who(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request) -
     if member is None:
         if not comes:
             raise UnknownMemberId(f"ConsumerMember {member_id} is not a member of group {request.group_id}.")
-        return ConsumerMember(member_id)
-    check_epoch(member, request)
+        return group.new_member(member_id)
+    check_epoch("consumer", member, request.member_epoch, held_by(request))
     return member
 
 
@@ -168,10 +165,10 @@ def _static(coordinator: GroupCoordinator, group: ConsumerGroup, request: Reques
     before = group.static_member(request.instance_id)
     if request.member_epoch != 0:
         member = static_member(group, request.instance_id, member_id)
-        check_epoch(member, request)
+        check_epoch("consumer", member, request.member_epoch, held_by(request))
         return member
     if before is None:
-        return group.members.get(member_id) or ConsumerMember(member_id)
+        return group.members.get(member_id) or group.new_member(member_id)
     if not before.is_classic and before.epoch != LEFT_FOR_A_WHILE:
         if before.member_id == member_id:
             return before  # it begins anew
@@ -186,7 +183,8 @@ def returned(
     coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, before: ConsumerMember, member_id: str
 ) -> ConsumerMember:
     """A static member is back; under another id, it takes over what it had."""
-    member = evolve(before, member_id=member_id, epoch=0, previous_epoch=0)
+    current = evolve(before.current, epoch=0, previous_epoch=0)
+    member = evolve(before, member_id=member_id, current=current)
     if before.member_id != member_id:
         leaving.replace(coordinator, group_id, group, before, member)
     return member
@@ -204,36 +202,26 @@ def static_member(group: ConsumerGroup, instance_id: str | None, member_id: str)
     return member
 
 
-def check_epoch(member: ConsumerMember, request: Request) -> None:
-    """Whether the member's last response was lost: it is one epoch behind and owns only what it may own."""
-    if request.member_epoch in (0, member.epoch):
-        return
-    word = "greater" if request.member_epoch > member.epoch else "smaller"
-    holds = None if request.topic_partitions is None else parts_of(request.topic_partitions)
-    if request.member_epoch == member.previous_epoch and holds is not None and holds <= member.assigned.keys():
-        return
-    raise FencedMemberEpoch(
-        f"The consumer group member has a {word} member epoch ({request.member_epoch}) than the one known by the"
-        f" group coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
-    )
-
-
 def facts_of(member: ConsumerMember, request: Request, context: RequestContext) -> MemberFacts:
     """Return the member with the fields that the request changes."""
     facts = member.facts
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex
-    host = context.client_host
     return MemberFacts(
         facts.instance_id if request.instance_id is None else request.instance_id,
         facts.rack_id if request.rack_id is None else request.rack_id,
         context.client_id or "",
-        host if not host or host.startswith("/") else f"/{host}",
+        printed_host(context.client_host),
         facts.topics if names is None else tuple(sorted(set(names))),
         facts.regex if regex is None else regex or None,
         facts.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
         facts.assignor if request.server_assignor is None else request.server_assignor,
     )
+
+
+def held_by(request: Request) -> frozenset[Part] | None:
+    """What the member says that it holds; None if it does not say."""
+    return None if request.topic_partitions is None else parts_of(request.topic_partitions)
 
 
 def parts_of(rows: Sequence[TopicPartitions]) -> frozenset[Part]:

@@ -11,23 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from attrs import evolve
+
+from ..by_epochs.state import LEFT_FOR_A_WHILE
+from ..by_epochs.timers import revoke_key
 from ..coordinator import GroupCoordinator
 from . import migrate, progress, records, regex, target
-from .cleanup import arm, bury, disarm, revoke_key
-from .state import LEFT_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState
+from .cleanup import arm, bury, disarm
+from .state import ConsumerGroup, ConsumerMember
 
 TIMERS: Final = frozenset(("revoke", "rejoin", "resync"))
-
-
-def watch_revocation(
-    coordinator: GroupCoordinator, group_id: str, before: ConsumerMember, after: ConsumerMember
-) -> None:
-    """One that is to give up partitions has its rebalance timeout for it; classic members have timers of their own."""
-    key = revoke_key(group_id, after.member_id)
-    if after.is_classic or after.state is not MemberState.UNREVOKED_PARTITIONS:
-        coordinator.timers.cancel(key)
-    elif before.current() != after.current() or key not in coordinator.timers:
-        coordinator.after(key, after.facts.rebalance_timeout_ms)
 
 
 def on_loaded(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup) -> None:
@@ -63,7 +56,7 @@ def remove(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, g
 def pause(coordinator: GroupCoordinator, group_id: str, member: ConsumerMember) -> None:
     """A static member goes and means to be back within its session: it keeps what it has."""
     coordinator.timers.cancel(revoke_key(group_id, member.member_id))
-    current = records.CurrentFacts(LEFT_FOR_A_WHILE, member.previous_epoch, member.state, member.assigned, {})
+    current = evolve(member.current, epoch=LEFT_FOR_A_WHILE, revoking={})
     coordinator.append(records.key(records.CURRENT, group_id, member.member_id), records.encode_current(current))
 
 
@@ -76,4 +69,4 @@ def replace(
     name = after.member_id
     coordinator.append(records.key(records.MEMBER, group_id, name), records.encode_member(after.facts))
     coordinator.append(records.key(records.TARGET, group_id, name), records.encode_target(group.target_of(before)))
-    coordinator.append(records.key(records.CURRENT, group_id, name), records.encode_current(after.current()))
+    coordinator.append(records.key(records.CURRENT, group_id, name), records.encode_current(after.current))

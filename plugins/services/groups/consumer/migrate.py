@@ -17,13 +17,16 @@ from collections.abc import Collection, Mapping
 
 from logkernel.errors import CorruptMessage, GroupIdNotFound, RebalanceInProgress
 
+from ..by_epochs import values
+from ..by_epochs.state import FIRST_EPOCH
+from ..by_epochs.values import MemberState
 from ..coordinator import GroupCoordinator, join_key, session_key, sync_key
 from ..records import NO_TIME, GroupMetadata, MemberMetadata, group_key
 from ..state import CONSUMER, ClassicMember, Group, State
 from ..timers import Key
 from . import cleanup, records, wire
-from .records import ClassicFacts, MemberFacts, Part
-from .state import FIRST_EPOCH, ConsumerGroup, ConsumerMember
+from .records import ClassicFacts, CurrentFacts, MemberFacts, Part
+from .state import ConsumerGroup, ConsumerMember
 
 
 def unsettled_key(group_id: str) -> Key:
@@ -77,8 +80,8 @@ def _as_consumer(coordinator: GroupCoordinator, owner: Group) -> ConsumerGroup:
             if topic_id is not None and (topic_id, partition) not in group.owners:
                 parts[topic_id, partition] = owner.generation
         group.keep_facts(classic.member_id, facts)
-        current = ConsumerMember(classic.member_id, facts, owner.generation, owner.generation, assigned=parts)
-        group.keep_current(classic.member_id, current.current())
+        current = CurrentFacts(owner.generation, owner.generation, MemberState.STABLE, parts)
+        group.keep_current(classic.member_id, current)
         group.targets[classic.member_id] = frozenset(parts)
     return group
 
@@ -106,10 +109,10 @@ def _keep_all(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup
     coordinator.append(records.key(records.GROUP, group_id), records.encode_group(group.epoch, group.metadata_hash))
     for name, parts in group.targets.items():
         coordinator.append(records.key(records.TARGET, group_id, name), records.encode_target(parts))
-    value = records.encode_target_epoch(group.assignment_epoch, records.NO_TIME)
+    value = records.encode_target_epoch(group.assignment_epoch, values.NO_TIME)
     coordinator.append(records.key(records.TARGET_EPOCH, group_id), value)
     for name, member in group.members.items():
-        coordinator.append(records.key(records.CURRENT, group_id, name), records.encode_current(member.current()))
+        coordinator.append(records.key(records.CURRENT, group_id, name), records.encode_current(member.current))
 
 
 # ---------------------------------------------------------------- consumer to classic

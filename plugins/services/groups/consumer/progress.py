@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 
 from logkernel.attrs_lite import evolve
 
+from ..by_epochs.targets import is_too_soon
 from ..coordinator import GroupCoordinator
 from . import records, regex, target
 from .reconcile import Goal, reconcile
@@ -49,9 +50,9 @@ def advance(
         goal_epoch, parts = epoch, made[updated.member_id]
     goal = Goal(goal_epoch, parts, topics.of(updated, regexes), group.owners, held)
     after = reconcile(updated, goal, resubscribed)
-    if known is None or after.current() != known.current():
+    if known is None or after.current != known.current:
         coordinator.append(
-            records.key(records.CURRENT, group_id, after.member_id), records.encode_current(after.current())
+            records.key(records.CURRENT, group_id, after.member_id), records.encode_current(after.current)
         )
     group.stale = False
     return after
@@ -98,8 +99,8 @@ def keep_epoch(
 def may_assign(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup) -> bool:
     """Not too soon after the last time, so that members that come together are assigned together; where the clock
     went back, at once."""
-    since_ms = coordinator.wall_ms - group.assigned_ms
-    return not 0 <= since_ms < coordinator.own_ms(group_id, "assignment.interval.ms") or group.assigned_ms == 0
+    interval_ms = coordinator.own_ms(group_id, "assignment.interval.ms")
+    return not is_too_soon(coordinator.wall_ms, group.assigned_ms, interval_ms)
 
 
 def keep_target(

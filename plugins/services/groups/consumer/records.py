@@ -1,6 +1,6 @@
 """The bytes that KIP-848 groups keep in __consumer_offsets, as Apache Kafka 4.3 writes and reads them.
 
-Keys begin with their version, which says what the record is about; strings are i16 length and UTF-8:
+Keys and values are built as `by_epochs.values` says, which has those of the target epoch too:
 
     group (3)            version i16 | group
     partitions (4)       version i16 | group                    of Kafka 4.0 alone; read to be deleted
@@ -10,17 +10,13 @@ Keys begin with their version, which says what the record is about; strings are 
     current (8)          version i16 | group | member
     regex (16)           version i16 | group | expression
 
-Values are of version 0, an i16; lengths are an unsigned varint of length + 1, 0 is null, tags end every struct.
-A null value deletes.
-
     group                epoch i32 | tags: 0 hash of the topics i64
     member               instance? | rack? | client id | client host | topics [] | regex? | rebalance timeout i32
                          | assignor? | tags: 0 classic
     classic              i8 1 | session timeout i32 | [name | metadata bytes | tags] | tags; of a member that speaks
                          KIP-848 i8 0 alone. A tag that is left out is not that to Kafka: it reads an empty classic
-    target epoch         epoch i32 | tags: 0 time i64
     target               [topic id 16 bytes | [partition i32] | tags] | tags
-    current              epoch i32 | previous epoch i32 | state i8 | assigned [parts] | being revoked [parts] | tags
+    current              assigned and being revoked are [parts]
     parts                topic id 16 bytes | [partition i32] | tags: 0 [epoch of its assignment i32]
     regex                topics [] | version i64 | time i64 | tags
 """
@@ -28,38 +24,31 @@ A null value deletes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from attrs import frozen
 
 from logkernel.errors import CorruptMessage
-from logkernel.record.fields import uvarint
 
-from ..records import Reader
+from ..by_epochs import values
+from ..by_epochs.targets import NO_HASH
+from ..by_epochs.values import I32, I64, RecordKey, ValueReader, array, blob, numbers, tags, text, texts
 
 Part = tuple[UUID, int]
 """(topic id, partition)."""
 
 GROUP, PARTITIONS, MEMBER, TARGET_EPOCH, TARGET, CURRENT = range(3, 9)
 REGEX: Final = 16
-NO_HASH: Final = 0
-NO_TIME: Final = 0
+OF_GROUP: Final = frozenset((GROUP, PARTITIONS, TARGET_EPOCH))
+OF_NAME: Final = frozenset((MEMBER, TARGET, CURRENT, REGEX))
 NO_EPOCHS: Final = -1
+STABLE: Final = 0
+"""The number of this state; those of the others follow."""
 
-_I16 = Struct(">h")
-_I32 = Struct(">i")
-_I64 = Struct(">q")
-_CURRENT = Struct(">hiib")
 _TIMES = Struct(">qq")
-
-
-class ConsumerKey(NamedTuple):
-    kind: int
-    group_id: str
-    name: str = ""
-    """A member's id, or a regular expression."""
 
 
 @frozen
@@ -85,14 +74,7 @@ class MemberFacts:
     classic: ClassicFacts | None = None
 
 
-@frozen
-class CurrentFacts:
-    epoch: int
-    previous_epoch: int
-    state: int
-    assigned: Mapping[Part, int]
-    """Partition → epoch in which the member got it."""
-    revoking: Mapping[Part, int]
+CurrentFacts: TypeAlias = values.CurrentFacts[Part]
 
 
 @frozen
@@ -105,142 +87,97 @@ class ResolvedRegex:
 # ---------------------------------------------------------------- write
 
 
+encode_target_epoch = values.encode_target_epoch
+decode_target_epoch = values.decode_target_epoch
+
+
 def key(kind: int, group_id: str, name: str = "") -> bytes:
-    tail = _short(name) if kind in (MEMBER, TARGET, CURRENT, REGEX) else b""
-    return _I16.pack(kind) + _short(group_id) + tail
+    return values.key_of(kind, group_id, name if kind in OF_NAME else None)
 
 
 def encode_group(epoch: int, metadata_hash: int) -> bytes:
-    return b"\0\0" + _I32.pack(epoch) + _tagged(metadata_hash != NO_HASH and _I64.pack(metadata_hash))
+    return b"\0\0" + I32.pack(epoch) + tags(0, metadata_hash != NO_HASH and I64.pack(metadata_hash))
 
 
 def encode_member(facts: MemberFacts) -> bytes:
     classic = facts.classic
     tag = b"\0"
     if classic is not None:
-        rows = b"".join(_text(name) + _blob(metadata) + b"\0" for name, metadata in classic.protocols)
-        tag = b"\1" + _I32.pack(classic.session_timeout_ms) + uvarint(len(classic.protocols) + 1) + rows + b"\0"
+        rows = array([text(name) + blob(metadata) + b"\0" for name, metadata in classic.protocols])
+        tag = b"\1" + I32.pack(classic.session_timeout_ms) + rows + b"\0"
     return b"".join(
         (
             b"\0\0",
-            _text(facts.instance_id),
-            _text(facts.rack_id),
-            _text(facts.client_id),
-            _text(facts.client_host),
-            _texts(facts.topics),
-            _text(facts.regex),
-            _I32.pack(facts.rebalance_timeout_ms),
-            _text(facts.assignor),
-            _tagged(tag),
+            text(facts.instance_id),
+            text(facts.rack_id),
+            text(facts.client_id),
+            text(facts.client_host),
+            texts(facts.topics),
+            text(facts.regex),
+            I32.pack(facts.rebalance_timeout_ms),
+            text(facts.assignor),
+            tags(0, tag),
         )
     )
-
-
-def encode_target_epoch(epoch: int, assigned_ms: int) -> bytes:
-    return b"\0\0" + _I32.pack(epoch) + _tagged(assigned_ms != NO_TIME and _I64.pack(assigned_ms))
 
 
 def encode_target(parts: Iterable[Part]) -> bytes:
-    rows = _by_topic(dict.fromkeys(parts, NO_EPOCHS))
-    return b"\0\0" + uvarint(len(rows) + 1) + b"".join(rows) + b"\0"
+    return b"\0\0" + _by_topic(dict.fromkeys(parts, NO_EPOCHS)) + b"\0"
 
 
 def encode_current(facts: CurrentFacts) -> bytes:
-    assigned, revoking = _by_topic(facts.assigned), _by_topic(facts.revoking)
-    return b"".join(
-        (
-            _CURRENT.pack(0, facts.epoch, facts.previous_epoch, facts.state),
-            uvarint(len(assigned) + 1),
-            *assigned,
-            uvarint(len(revoking) + 1),
-            *revoking,
-            b"\0",
-        )
-    )
+    return values.encode_current(facts, STABLE, _by_topic(facts.assigned) + _by_topic(facts.revoking))
 
 
 def encode_regex(resolved: ResolvedRegex) -> bytes:
-    return b"\0\0" + _texts(resolved.topics) + _TIMES.pack(resolved.version, resolved.resolved_ms) + b"\0"
+    return b"\0\0" + texts(resolved.topics) + _TIMES.pack(resolved.version, resolved.resolved_ms) + b"\0"
 
 
-def _by_topic(parts: Mapping[Part, int]) -> list[bytes]:
+def _by_topic(parts: Mapping[Part, int]) -> bytes:
     topics: dict[UUID, list[tuple[int, int]]] = {}
     for (topic_id, partition), epoch in sorted(parts.items()):
         topics.setdefault(topic_id, []).append((partition, epoch))
     rows: list[bytes] = []
     for topic_id, pairs in topics.items():
-        numbers = _numbers([partition for partition, _ in pairs])
         epochs = [epoch for _, epoch in pairs]
-        rows.append(topic_id.bytes + numbers + _tagged(NO_EPOCHS not in epochs and _numbers(epochs)))
-    return rows
-
-
-def _tagged(value: bytes | bool | None) -> bytes:
-    """The tags of a struct: number 0 where it has a value."""
-    return b"\1\0" + uvarint(len(value)) + value if isinstance(value, bytes) else b"\0"
-
-
-def _short(text: str) -> bytes:
-    data = text.encode()
-    return _I16.pack(len(data)) + data
-
-
-def _text(text: str | None) -> bytes:
-    return b"\0" if text is None else _blob(text.encode())
-
-
-def _blob(data: bytes) -> bytes:
-    return uvarint(len(data) + 1) + data
-
-
-def _texts(texts: Iterable[str]) -> bytes:
-    rows = [_text(text) for text in texts]
-    return uvarint(len(rows) + 1) + b"".join(rows)
-
-
-def _numbers(values: list[int]) -> bytes:
-    return uvarint(len(values) + 1) + b"".join(map(_I32.pack, values))
+        tag = NO_EPOCHS not in epochs and numbers(epochs)
+        rows.append(topic_id.bytes + numbers([partition for partition, _ in pairs]) + tags(0, tag))
+    return array(rows)
 
 
 # ---------------------------------------------------------------- read
 
 
-def decode_key(data: bytes) -> ConsumerKey | None:
+def decode_key(data: bytes) -> RecordKey | None:
     """What a record is about; None for kinds that are not ours. Raises `CorruptMessage`."""
-    reader = Reader(data)
-    kind = reader.i16()
-    if kind in (GROUP, PARTITIONS, TARGET_EPOCH):
-        return ConsumerKey(kind, reader.string())
-    if kind in (MEMBER, TARGET, CURRENT, REGEX):
-        return ConsumerKey(kind, reader.string(), reader.string())
-    return None
+    return values.read_key(data, OF_GROUP, OF_NAME)
 
 
 def decode_group(value: bytes) -> tuple[int, int]:
     """(epoch, hash of the topics)."""
-    reader = _Flexible(value, "group value")
+    reader = ValueReader(value, "group value")
     return reader.i32(), reader.tagged_i64(NO_HASH)
 
 
 def decode_member(value: bytes) -> MemberFacts:
-    reader = _Flexible(value, "member value")
+    reader = ValueReader(value, "member value")
     return MemberFacts(
         instance_id=reader.nullable_string(),
         rack_id=reader.nullable_string(),
         client_id=reader.string(),
         client_host=reader.string(),
-        topics=tuple(reader.string() for _ in range(reader.count())),
+        topics=reader.texts(),
         regex=reader.nullable_string() or None,  # Kafka's coordinator writes "" where there is none
         rebalance_timeout_ms=reader.i32(),
         assignor=reader.nullable_string(),
-        classic=_classic(reader.tag_0()),
+        classic=_classic(reader.tags().get(0)),
     )
 
 
 def _classic(tag: bytes | None) -> ClassicFacts | None:
     if tag is None:
         return None
-    reader = _Flexible(b"\0\0" + tag, "classic member")
+    reader = ValueReader(b"\0\0" + tag, "classic member")
     if reader.i8() < 1:
         return None
     session_ms = reader.i32()
@@ -251,73 +188,36 @@ def _classic(tag: bytes | None) -> ClassicFacts | None:
     return ClassicFacts(session_ms, tuple(protocols))
 
 
-def decode_target_epoch(value: bytes) -> tuple[int, int]:
-    """(epoch, wall ms of the assignment)."""
-    reader = _Flexible(value, "target epoch value")
-    return reader.i32(), reader.tagged_i64(NO_TIME)
-
-
 def decode_target(value: bytes) -> frozenset[Part]:
-    reader = _Flexible(value, "target value")
+    reader = _ValueReader(value, "target value")
     found = reader.parts(NO_EPOCHS)
     reader.tags()
     return frozenset(found)
 
 
 def decode_current(value: bytes) -> CurrentFacts:
-    """Where the record (of Kafka before 4.3) has no epochs of assignments, the member's own stands for them."""
-    reader = _Flexible(value, "current value")
-    epoch, previous, state = reader.i32(), reader.i32(), reader.i8()
-    found = CurrentFacts(epoch, previous, state, reader.parts(epoch), reader.parts(epoch))
-    reader.tags()
-    return found
+    reader = _ValueReader(value, "current value")
+    return reader.current(STABLE, reader.parts)
 
 
 def decode_regex(value: bytes) -> ResolvedRegex:
-    reader = _Flexible(value, "regex value")
-    topics = tuple(reader.string() for _ in range(reader.count()))
-    found = ResolvedRegex(topics, reader.i64(), reader.i64())
+    reader = ValueReader(value, "regex value")
+    found = ResolvedRegex(reader.texts(), reader.i64(), reader.i64())
     reader.tags()
     return found
 
 
-class _Flexible(Reader):
-    """A value of version 0 that has flexible lengths."""
-
+class _ValueReader(ValueReader):
     __slots__ = ()
-
-    def __init__(self, data: bytes, what: str) -> None:
-        super().__init__(data)
-        version = self.i16()
-        if version != 0:
-            raise CorruptMessage(f"__consumer_offsets: {what} of version {version}, of which 0 alone is known")
-        self.flexible = True
-
-    def tag_0(self) -> bytes | None:
-        """The value of tag 0; others are passed over."""
-        found = None
-        for _ in range(self.uvarint()):
-            number = self.uvarint()
-            data = self.take(self.uvarint())
-            if number == 0:
-                found = data
-        return found
-
-    def tagged_i64(self, default: int) -> int:
-        tag = self.tag_0()
-        return default if tag is None else Reader(tag).i64()
 
     def parts(self, epoch: int) -> dict[Part, int]:
         found: dict[Part, int] = {}
         for _ in range(self.count()):
             topic_id = UUID(bytes=self.take(16))
-            partitions = [self.i32() for _ in range(self.count())]
-            tag = self.tag_0()
-            epochs = [epoch] * len(partitions)
-            if tag is not None:
-                inner = _Flexible(b"\0\0" + tag, "epochs")
-                epochs = [inner.i32() for _ in range(inner.count())]
+            partitions = self.numbers()
+            tag = self.tags().get(0)
+            epochs = (epoch,) * len(partitions) if tag is None else ValueReader(b"\0\0" + tag, "epochs").numbers()
             if len(epochs) != len(partitions):
                 raise CorruptMessage(f"__consumer_offsets: {len(epochs)} epochs of {len(partitions)} partitions")
-            found.update(((topic_id, partition), own) for partition, own in zip(partitions, epochs, strict=True))
+            found.update(zip(zip(repeat(topic_id), partitions), epochs, strict=True))
         return found

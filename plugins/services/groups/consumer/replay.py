@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ..by_epochs.values import RecordKey
 from ..coordinator import GroupCoordinator
 from . import records
-from .records import ConsumerKey
 from .state import ConsumerGroup
 
 
-def replay(coordinator: GroupCoordinator, key: ConsumerKey, value: bytes | None) -> None:
+def replay(coordinator: GroupCoordinator, key: RecordKey, value: bytes | None) -> None:
     """Raises `CorruptMessage`."""
     if value is None:
         _forget(coordinator, key)
@@ -33,7 +33,7 @@ def replay(coordinator: GroupCoordinator, key: ConsumerKey, value: bytes | None)
         group.regexes[key.name] = records.decode_regex(value)
 
 
-def _forget(coordinator: GroupCoordinator, key: ConsumerKey) -> None:
+def _forget(coordinator: GroupCoordinator, key: RecordKey) -> None:
     owner = coordinator.groups.get(key.group_id)
     if owner is None or owner.consumer is None:
         return

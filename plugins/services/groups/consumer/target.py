@@ -5,7 +5,6 @@ An assignor is another's code: what it gives is looked through before it is beli
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from uuid import UUID
@@ -15,8 +14,9 @@ from attrs import frozen
 from logkernel.contracts import Assignor, GroupFacts, Subscriber
 from logkernel.errors import UnknownServerError
 
+from ..by_epochs.targets import topics_hash
 from ..coordinator import GroupCoordinator
-from .records import NO_HASH, Part, ResolvedRegex
+from .records import Part, ResolvedRegex
 from .state import ConsumerGroup, ConsumerMember
 
 
@@ -51,13 +51,8 @@ def see(
 
 
 def hash_of(topics: Topics) -> int:
-    """It changes with any topic's name, id or size; as a signed 64-bit number."""
-    if not topics.ids:
-        return NO_HASH
-    digest = hashlib.blake2b(digest_size=8)
-    for name, topic_id in topics.ids.items():
-        digest.update(topic_id.bytes + topics.partitions[topic_id].to_bytes(4, "big") + name.encode() + b"\0")
-    return int.from_bytes(digest.digest(), "big", signed=True) or 1
+    """See `topics_hash`."""
+    return topics_hash((name, topic_id, topics.partitions[topic_id]) for name, topic_id in topics.ids.items())
 
 
 def assignor_for(coordinator: GroupCoordinator, members: Mapping[str, ConsumerMember]) -> Assignor:

@@ -11,7 +11,6 @@ heartbeat        StreamsGroupHeartbeat
 internal_topics  repartition and changelog topics
 endpoints        who serves which partitions
 leaving          members that are gone, and the end of a group
-commits          who may commit and fetch offsets
 describe         StreamsGroupDescribe
 replay           the fold of a group's records
 """

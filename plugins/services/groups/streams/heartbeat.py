@@ -15,7 +15,6 @@ from collections.abc import Iterable
 
 from logkernel.contracts import Decision, RequestContext
 from logkernel.errors import (
-    FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
     InvalidRequest,
@@ -26,6 +25,9 @@ from logkernel.errors import (
 from logkernel.requests import streams_groups as wire
 from logkernel.requests.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
+from ..by_epochs.heartbeats import check_epoch, check_not_empty, printed_host
+from ..by_epochs.state import LEFT_FOR_A_WHILE, LEFT_FOR_GOOD
+from ..by_epochs.timers import watch_revocation
 from ..consumer import migrate
 from ..coordinator import GroupCoordinator, session_key
 from ..records import fits, group_key
@@ -33,7 +35,7 @@ from ..state import Group, State
 from . import endpoints, internal_topics, leaving, progress, topology
 from .configured import Problem, StatusCode
 from .records import MemberFacts, Place, Role
-from .state import LEFT_FOR_A_WHILE, LEFT_FOR_GOOD, StreamsGroup, StreamsMember
+from .state import StreamsGroup, StreamsMember
 
 Request = StreamsGroupHeartbeatRequest
 FEATURE = "streams.version"
@@ -65,8 +67,7 @@ def check(coordinator: GroupCoordinator, request: Request, context: RequestConte
         (request.group_id, "GroupId"),
         (request.rack_id, "RackId"),
     ):
-        if text is not None and not text.strip():
-            raise InvalidRequest(f"{name} can't be empty.")
+        check_not_empty(text, name)
     if request.member_epoch == 0:
         _check_joining(request)
     elif request.topology is not None:
@@ -135,7 +136,7 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
         migrate.end_classic_round(coordinator, owner)
     session_ms = progress.own_int(coordinator, group_id, "session.timeout.ms")
     coordinator.after(session_key(group_id, after.member_id), session_ms)
-    leaving.watch_revocation(coordinator, group_id, member, after)
+    watch_revocation(coordinator, group_id, member, after)
     if request.shutdown_application and group.shutdown_by is None:
         group.shutdown_by = after.member_id
     moved = comes or after.assigned.keys() != member.assigned.keys()
@@ -178,26 +179,12 @@ def _member(coordinator: GroupCoordinator, group: StreamsGroup, request: Request
     if request.member_epoch != 0:
         if member is None:
             raise UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
-        check_epoch(member, request)
+        check_epoch("streams", member, request.member_epoch, held_by(request))
         return member
     limit = coordinator.settings.streams_max_size
     if member is None and len(group.members) >= limit:
         raise GroupMaxSizeReached(f"The streams group has reached its maximum capacity of {limit} members.")
-    return member or StreamsMember(request.member_id)
-
-
-def check_epoch(member: StreamsMember, request: Request) -> None:
-    """Whether the member's last response was lost: it is one epoch behind and owns only what it may own."""
-    if request.member_epoch == member.epoch:
-        return
-    word = "greater" if request.member_epoch > member.epoch else "smaller"
-    held = held_by(request)
-    if request.member_epoch == member.previous_epoch and held is not None and held <= member.assigned.keys():
-        return
-    raise FencedMemberEpoch(
-        f"The streams group member has a {word} member epoch ({request.member_epoch}) than the one known by the group"
-        f" coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
-    )
+    return member or group.new_member(request.member_id)
 
 
 def held_by(request: Request) -> frozenset[Place] | None:
@@ -216,13 +203,12 @@ def held_by(request: Request) -> frozenset[Place] | None:
 def facts_of(member: StreamsMember, request: Request, context: RequestContext) -> MemberFacts:
     """Return the member's facts with those that the request changes."""
     facts = member.facts
-    host = context.client_host
     endpoint, tags = request.user_endpoint, request.client_tags
     return MemberFacts(
         None,
         facts.rack_id if request.rack_id is None else request.rack_id,
         context.client_id or "",
-        host if not host or host.startswith("/") else f"/{host}",  # as Java prints an address
+        printed_host(context.client_host),
         facts.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
         facts.topology_epoch if request.topology is None else request.topology.epoch,
         facts.process_id if request.process_id is None else request.process_id,

@@ -10,23 +10,10 @@ from collections.abc import Collection
 
 from attrs import evolve
 
+from ..by_epochs.timers import revoke_key, watch_revocation
 from ..coordinator import GroupCoordinator, session_key
-from ..timers import Key
 from . import progress, records
-from .state import MemberState, StreamsGroup, StreamsMember
-
-
-def revoke_key(group_id: str, member_id: str) -> Key:
-    return ("revoke", group_id, member_id)
-
-
-def watch_revocation(coordinator: GroupCoordinator, group_id: str, before: StreamsMember, after: StreamsMember) -> None:
-    """One that is to give up tasks has its rebalance timeout for it."""
-    key = revoke_key(group_id, after.member_id)
-    if after.state is not MemberState.UNREVOKED_TASKS:
-        coordinator.timers.cancel(key)
-    elif before.current() != after.current() or key not in coordinator.timers:
-        coordinator.after(key, after.facts.rebalance_timeout_ms)
+from .state import StreamsGroup
 
 
 def on_loaded(coordinator: GroupCoordinator, group_id: str, group: StreamsGroup) -> None:

@@ -8,7 +8,6 @@ Nothing here changes the group, save what is soft: it appends records, and `repl
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,6 +16,7 @@ from attrs import evolve, frozen
 from logkernel.contracts import ClusterView
 from logkernel.errors import CoordinatorLoadInProgress, InvalidRequest, KafkaError, UnknownServerError
 
+from ..by_epochs.targets import is_too_soon, topics_hash
 from ..coordinator import GroupCoordinator
 from ..timers import Key
 from . import records, target
@@ -28,7 +28,6 @@ from .topology import Topology, check
 
 INITIAL_DELAY: Final = "initial rebalance delay"
 INTERVAL: Final = "assignment interval"
-NO_HASH: Final = 0
 
 
 def initial_key(group_id: str) -> Key:
@@ -81,8 +80,8 @@ def advance(
         _wait_for_more(coordinator, group_id)
     goal_epoch, wanted_places, delayed = _target(coordinator, group_id, group, updated, epoch, topology, configured)
     after = reconcile(updated, Goal(goal_epoch, wanted_places, group.holders, held))
-    if known is None or after.current() != known.current():
-        value = records.encode_current(after.current())
+    if known is None or after.current != known.current:
+        value = records.encode_current(after.current)
         coordinator.append(records.key(records.CURRENT, group_id, after.member_id), value)
     return Step(after, topology, configured, delayed)
 
@@ -146,15 +145,10 @@ def _check_told(cluster: ClusterView, group: StreamsGroup, topology: Topology, c
 
 
 def hash_of(coordinator: GroupCoordinator, topology: Topology) -> int:
-    """It changes with the name, id or size of any topic that is there; as a signed 64-bit number."""
-    digest = hashlib.blake2b(digest_size=8)
-    empty = True
-    for name in sorted(topology.required):
-        count, topic_id = coordinator.cluster.partition_count(name), coordinator.cluster.topic_id(name)
-        if count is not None and topic_id is not None:
-            digest.update(topic_id.bytes + count.to_bytes(4, "big") + name.encode() + b"\0")
-            empty = False
-    return NO_HASH if empty else int.from_bytes(digest.digest(), "big", signed=True) or 1
+    """See `topics_hash`; of the topics that are there."""
+    cluster = coordinator.cluster
+    rows = ((name, cluster.topic_id(name), cluster.partition_count(name)) for name in sorted(topology.required))
+    return topics_hash((name, found, count) for name, found, count in rows if found is not None and count is not None)
 
 
 def _check_tasks(configured: Configured, held: frozenset[Place] | None) -> None:
@@ -192,8 +186,8 @@ def _target(
         return group.assignment_epoch, frozenset(), INITIAL_DELAY
     if epoch <= group.assignment_epoch:
         return group.assignment_epoch, group.target_of(updated.member_id), ""
-    since_ms = coordinator.wall_ms - group.assigned_ms
-    if group.assigned_ms and 0 <= since_ms < own_int(coordinator, group_id, "assignment.interval.ms"):
+    interval_ms = own_int(coordinator, group_id, "assignment.interval.ms")
+    if is_too_soon(coordinator.wall_ms, group.assigned_ms, interval_ms):
         return group.assignment_epoch, group.target_of(updated.member_id), INTERVAL
     made = make_target(coordinator, group_id, group, group.with_member(updated), epoch, topology, configured)
     return epoch, made[updated.member_id], ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from ..by_epochs.state import FIRST_EPOCH
+from ..by_epochs.values import NO_TIME, RecordKey
 from ..coordinator import GroupCoordinator
 from . import records
-from .records import NO_TIME, StreamsKey
-from .state import FIRST_EPOCH, StreamsGroup
+from .state import StreamsGroup
 
 
-def replay(coordinator: GroupCoordinator, key: StreamsKey, value: bytes | None) -> None:
+def replay(coordinator: GroupCoordinator, key: RecordKey, value: bytes | None) -> None:
     """Raises `CorruptMessage`."""
     if value is None:
         _forget(coordinator, key)
@@ -20,18 +21,18 @@ def replay(coordinator: GroupCoordinator, key: StreamsKey, value: bytes | None) 
     if key.kind == records.GROUP:
         group.facts, group.recorded = records.decode_group(value), True
     elif key.kind == records.MEMBER:
-        group.keep_facts(key.member_id, records.decode_member(value))
+        group.keep_facts(key.name, records.decode_member(value))
     elif key.kind == records.TARGET_EPOCH:
         group.assignment_epoch, group.assigned_ms = records.decode_target_epoch(value)
     elif key.kind == records.TARGET:
-        group.targets[key.member_id] = records.decode_target(value)
+        group.targets[key.name] = records.decode_target(value)
     elif key.kind == records.CURRENT:
-        group.keep_current(key.member_id, records.decode_current(value))
+        group.keep_current(key.name, records.decode_current(value))
     else:
         group.topology, group.configured = records.decode_topology(value), None
 
 
-def _forget(coordinator: GroupCoordinator, key: StreamsKey) -> None:
+def _forget(coordinator: GroupCoordinator, key: RecordKey) -> None:
     owner = coordinator.groups.get(key.group_id)
     if owner is None or owner.streams is None:
         return
@@ -40,12 +41,12 @@ def _forget(coordinator: GroupCoordinator, key: StreamsKey) -> None:
         owner.streams, owner.is_known = None, False
         coordinator.tidy(owner)
     elif key.kind == records.MEMBER:
-        group.forget_member(key.member_id)
+        group.forget_member(key.name)
     elif key.kind == records.TARGET_EPOCH:
         group.assignment_epoch, group.assigned_ms = FIRST_EPOCH, NO_TIME
     elif key.kind == records.TARGET:
-        group.targets.pop(key.member_id, None)
+        group.targets.pop(key.name, None)
     elif key.kind == records.CURRENT:
-        group.forget_current(key.member_id)
+        group.forget_current(key.name)
     else:
         group.topology = group.configured = None

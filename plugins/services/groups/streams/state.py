@@ -1,34 +1,24 @@
 """One group of Kafka Streams (KIP-1071): its topology, its members and the tasks that they have.
 
 A *task* is one partition of one subtopology. It is ACTIVE with one member, and may be STANDBY or WARMUP with members of
-other processes, which keep copies of its state. Three kinds of epoch chase one another, as in groups of KIP-848:
-
-    group epoch         grows when a member comes, goes or changes, when the topics change, and with the number of
-                        standbys
-    assignment epoch    the group epoch that the target assignment was made for
-    member epoch        the assignment epoch that a member has reached; with every heartbeat it says so
-
-How the group stands follows from them and from the topology (`STATES`).
-
-All that is in here is durable and changed by `replay` alone, save what is called soft. Members are values.
+other processes, which keep copies of its state. The epochs are those of `by_epochs.state`; the group's grows with the
+number of standbys, too. How the group stands follows from them and from the topology (`STATES`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from enum import Enum, IntEnum
+from collections.abc import Mapping
+from enum import Enum
 from typing import Final
+from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
+from ..by_epochs.state import FIRST_EPOCH, EpochGroup, Member
+from ..by_epochs.values import MemberState
 from .configured import Configured
-from .records import NO_TIME, CurrentFacts, GroupFacts, MemberFacts, Place, Role, Task
+from .records import CurrentFacts, GroupFacts, MemberFacts, Place, Role, Task
 from .topology import Topology
-
-FIRST_EPOCH: Final = 1
-"""Of a new group and of its target, before its first member makes it grow, as in Kafka."""
-LEFT_FOR_GOOD: Final = -1
-LEFT_FOR_A_WHILE: Final = -2
 
 
 class GroupState(Enum):
@@ -61,49 +51,9 @@ STATES: Final[Mapping[Standing, GroupState]] = {
 }
 
 
-class MemberState(IntEnum):
-    """As kept in the log."""
-
-    STABLE = 1
-    UNREVOKED_TASKS = 2
-    UNRELEASED_TASKS = 3
-    UNKNOWN = 127
-
-
 @frozen
-class StreamsMember:
-    member_id: str
-    facts: MemberFacts = field(factory=MemberFacts)
-    epoch: int = 0
-    previous_epoch: int = -1
-    """The last response may have been lost, so a member may still use its previous epoch."""
-    state: MemberState = MemberState.STABLE
-    assigned: Mapping[Place, int] = field(factory=dict)
-    """What it may have → the epoch in which it got that."""
-    revoking: Mapping[Place, int] = field(factory=dict)
-    """What it has to give up, and holds until it says that it does not."""
-
-    @property
-    def places(self) -> Set[Place]:
-        """All that it holds, or has not given up yet."""
-        return self.assigned.keys() | self.revoking.keys() if self.revoking else self.assigned.keys()
-
-    def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        return self.state is MemberState.STABLE and self.epoch == assignment_epoch
-
-    def active_since(self, task: Task) -> int | None:
-        """The epoch in which it got an active task that it holds."""
-        place = (Role.ACTIVE, *task)
-        found = self.assigned.get(place)
-        return self.revoking.get(place) if found is None else found
-
-    def current(self) -> CurrentFacts:
-        return CurrentFacts(self.epoch, self.previous_epoch, self.state, self.assigned, self.revoking)
-
-
-def member_state(value: int) -> MemberState:
-    """A state that a later Kafka wrote is UNKNOWN."""
-    return MemberState(value) if value in MemberState._value2member_map_ else MemberState.UNKNOWN
+class StreamsMember(Member[MemberFacts, Place]):
+    """A member with its tasks."""
 
 
 Holders = dict[Task, dict[tuple[str, Role], str]]
@@ -111,22 +61,16 @@ Holders = dict[Task, dict[tuple[str, Role], str]]
 
 
 @define(eq=False)
-class StreamsGroup:
+class StreamsGroup(EpochGroup[StreamsMember, Place]):
     facts: GroupFacts = field(factory=lambda: GroupFacts(FIRST_EPOCH))
     recorded: bool = False
     """There is a record of the group itself."""
     assignment_epoch: int = FIRST_EPOCH
-    assigned_ms: int = NO_TIME
-    """Wall ms at which the target was made."""
     topology: Topology | None = None
-    members: dict[str, StreamsMember] = field(factory=dict)
-    targets: dict[str, frozenset[Place]] = field(factory=dict)
     holders: Holders = field(factory=dict)
     """Of each task, who has it or has not revoked it yet."""
 
     # soft
-    stale: bool = True
-    """Topics may have changed since `configured` was made."""
     configured: Configured | None = None
     """The topology with the topics that there are."""
     shutdown_by: str | None = None
@@ -150,9 +94,7 @@ class StreamsGroup:
             return Standing.TOPICS_MISSING
         if self.epoch > self.assignment_epoch:
             return Standing.TARGET_OLD
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return Standing.ALL_THERE
-        return Standing.MEMBER_BEHIND
+        return Standing.ALL_THERE if self.all_reconciled else Standing.MEMBER_BEHIND
 
     @property
     def state(self) -> GroupState:
@@ -170,44 +112,28 @@ class StreamsGroup:
 
     # ------------------------------------------------------------ replay
 
-    def keep_facts(self, member_id: str, facts: MemberFacts) -> None:
-        before = self.members.get(member_id) or StreamsMember(member_id)
-        self._replace(before, evolve(before, facts=facts))
+    def new_member(self, member_id: str) -> StreamsMember:
+        return StreamsMember(member_id, MemberFacts(), CurrentFacts(0, -1, MemberState.STABLE))
 
-    def keep_current(self, member_id: str, current: CurrentFacts) -> None:
-        before = self.members.get(member_id) or StreamsMember(member_id)
-        after = evolve(
-            before,
-            epoch=current.epoch,
-            previous_epoch=current.previous_epoch,
-            state=member_state(current.state),
-            assigned=current.assigned,
-            revoking=current.revoking,
-        )
-        self._replace(before, after)
-
-    def forget_current(self, member_id: str) -> None:
-        before = self.members.get(member_id)
-        if before is not None:
-            self._replace(before, StreamsMember(member_id, before.facts))
+    def held_as(self, topic: str, topic_id: UUID | None, partition: int) -> Place | None:
+        reader = self.topology.reader_of.get(topic) if self.topology is not None else None
+        return None if reader is None else (Role.ACTIVE, reader, partition)
 
     def forget_member(self, member_id: str) -> None:
-        member = self.members.pop(member_id, None)
-        if member is not None:
-            self._release(member)
+        super().forget_member(member_id)
         if not self.members:
             self.shutdown_by = None
 
-    def _replace(self, before: StreamsMember, after: StreamsMember) -> None:
-        self.members[after.member_id] = after
-        if after.places == before.places and after.facts.process_id == before.facts.process_id:
-            return
-        self._release(before)
-        for role, subtopology, partition in after.places:
-            self.holders.setdefault((subtopology, partition), {})[after.member_id, role] = after.facts.process_id
+    def is_noted_alike(self, before: StreamsMember, after: StreamsMember) -> bool:
+        return super().is_noted_alike(before, after) and before.facts.process_id == after.facts.process_id
 
-    def _release(self, member: StreamsMember) -> None:
-        for role, subtopology, partition in member.places:
+    def note(self, member: StreamsMember) -> None:
+        for role, subtopology, partition in member.held:
+            holders = self.holders.setdefault((subtopology, partition), {})
+            holders[member.member_id, role] = member.facts.process_id
+
+    def forget(self, member: StreamsMember) -> None:
+        for role, subtopology, partition in member.held:
             found = self.holders.get((subtopology, partition), {})
             found.pop((member.member_id, role), None)
             if not found:

@@ -1,4 +1,4 @@
-"""Checks whether a request may commit or fetch offsets of a consumer group: members may, by their epoch.
+"""Checks whether a request may commit or fetch offsets of a group: members may, by their epoch.
 
 A commit with the member's epoch is taken. One with an older epoch may have been under way while the epoch grew: it is
 taken for the partitions that the member has held since then (KIP-1251). While nobody is in the group, operators
@@ -7,16 +7,17 @@ may commit without being anyone.
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from logkernel.contracts import RequestContext
-from logkernel.errors import IllegalGeneration, StaleMemberEpoch, UnknownMemberId, UnsupportedVersion
+from logkernel.errors import UnknownMemberId, UnsupportedVersion
 
-from .state import ConsumerGroup, ConsumerMember
+from .state import EpochGroup
 
 
 def fault_of(
-    group: ConsumerGroup,
+    group: EpochGroup[Any, Any],
     member_id: str,
     instance_id: str | None,
     epoch: int,
@@ -34,27 +35,26 @@ def fault_of(
         return UnknownMemberId.code
     if not transactional and not member.is_classic and "member_epochs" not in context.capabilities:
         return UnsupportedVersion.code
-    return mismatch(member) if epoch > member.epoch else 0
+    return int(member.stale_code) if epoch > member.epoch else 0
 
 
-def fault_of_partition(group: ConsumerGroup, member_id: str, epoch: int, topic_id: UUID | None, partition: int) -> int:
+def fault_of_partition(
+    group: EpochGroup[Any, Any], member_id: str, epoch: int, topic: str, topic_id: UUID | None, partition: int
+) -> int:
     """The error code for one partition of a commit that has no fault as a whole, else 0."""
     member = group.members.get(member_id)
     if member is None or epoch < 0 or epoch == member.epoch:
         return 0
-    since = member.held_since((topic_id, partition)) if topic_id is not None else None
-    return 0 if since is not None and epoch >= since else mismatch(member)
+    held = group.held_as(topic, topic_id, partition)
+    since = member.held_since(held) if held is not None else None
+    return 0 if since is not None and epoch >= since else int(member.stale_code)
 
 
-def mismatch(member: ConsumerMember) -> int:
-    return IllegalGeneration.code if member.is_classic else StaleMemberEpoch.code
-
-
-def fetch_fault_of(group: ConsumerGroup, member_id: str | None, epoch: int) -> int:
+def fetch_fault_of(group: EpochGroup[Any, Any], member_id: str | None, epoch: int) -> int:
     """Return the error code of an OffsetFetch, else 0. A request without a member id is an operator's."""
     if member_id is None and epoch < 0:
         return 0
     member = group.members.get(member_id or "")
     if member is None:
         return UnknownMemberId.code
-    return 0 if epoch == member.epoch else mismatch(member)
+    return 0 if epoch == member.epoch else int(member.stale_code)
