@@ -67,6 +67,9 @@ TRANSITIONS: Final = Transitions(
 REJECTION: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism %s"
 """What Kafka's clients are told where a mechanism has no text of its own."""
 
+SILENT: Final = "GSSAPI"
+"""Its server has no last message (RFC 4752): a client whose tokens have no headers does not wait for one."""
+
 Answered = Callable[[SaslAuthenticateResponse], None]
 Offload = Callable[[Callable[[], bytes], Callable[[bytes, BaseException | None], None], int], None]
 """Runs a function on a thread, then calls back on the connection's own: with its result, or what it raised, at the
@@ -92,7 +95,7 @@ class SaslGate:
         self._peer = peer
         self._offload = offload
         self._mechanism: ServerMechanism | None = None
-        self._named = ""
+        self.named = ""
         """The mechanism of the first authentication, which later ones have to use."""
 
     def _take(self, event: Event) -> None:
@@ -112,11 +115,11 @@ class SaslGate:
         if (self.state, Event.CHOSEN) not in TRANSITIONS:
             raise OutOfTurn(f"SaslHandshake while {self.state.value}")
         security = self._security
-        if name not in security.mechanisms or (self._named and name != self._named):
+        if name not in security.mechanisms or (self.named and name != self.named):
             self._take(Event.UNKNOWN)
             return SaslHandshakeResponse(UnsupportedSaslMechanism.code, list(security.mechanisms))
         self._mechanism = security.mechanism(name, self._peer)
-        self._named = name
+        self.named = name
         self._take(Event.CHOSEN)
         return SaslHandshakeResponse(0, list(security.mechanisms))
 
@@ -267,7 +270,8 @@ class SaslConnection:
         if response.error_code:
             self._connection.refuse("a token of SASL that was rejected")
             return
-        self._connection.answer_token(response.auth_bytes)
+        if response.auth_bytes or self._gate.named != SILENT:
+            self._connection.answer_token(response.auth_bytes)
         self._open_if_passed()
 
     def _open_if_passed(self) -> None:

@@ -22,7 +22,7 @@ class Played:
     tokens: list[bytes]
     needs: int = 1
     lifetime_s: int | None = 60
-    peer: str = "alice@TEST.LOCAL"
+    client: str = "alice@TEST.LOCAL"
     error: GssError | None = None
     seen: list[bytes | None] = field(factory=list)
 

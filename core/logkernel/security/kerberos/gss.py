@@ -46,6 +46,8 @@ def _failures() -> Iterator[None]:
     """Raises `GssError` for an error of the package."""
     try:
         yield
+    except NotImplementedError as error:  # by a Kerberos that has no stores, as that of macOS
+        raise GssError(str(error)) from None
     except package().exceptions.GSSError as error:
         words = error.get_all_statuses(error.min_code, False) if error.min_code else []
         words = words or error.get_all_statuses(error.maj_code, True)
@@ -104,49 +106,41 @@ class CachedTickets:
 class FirstOf:
     """The first tickets that there are."""
 
-    def __init__(self, *tickets: Tickets) -> None:
-        self._tickets = tickets
+    def __init__(self, *sources: Tickets) -> None:
+        self.sources = sources
 
     def current(self) -> Any:
-        for tickets in self._tickets[:-1]:
+        for tickets in self.sources[:-1]:
             try:
                 return tickets.current()
             except GssError:
                 continue
-        return self._tickets[-1].current()
+        return self.sources[-1].current()
 
 
-class Initiator:
-    """A client's `GssContext`."""
+class Context:
+    """Either half's `GssContext`, over a `gssapi.SecurityContext`."""
 
-    def __init__(self, tickets: Tickets, service: str, host: str) -> None:
-        gssapi = package()
-        credentials = tickets.current()
-        with _failures():
-            flags = gssapi.RequirementFlag
-            self._context = gssapi.SecurityContext(
-                name=gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service),
-                creds=credentials,
-                usage="initiate",
-                mech=gssapi.MechType.kerberos,
-                flags=flags.mutual_authentication | flags.out_of_sequence_detection,
-            )
+    def __init__(self, context: Any) -> None:
+        context.__DEFER_STEP_ERRORS__ = False  # else `step` returns a token, and the next property raises
+        self._context = context
 
     @property
     def complete(self) -> bool:
         return bool(self._context.complete)
 
     @property
-    def peer(self) -> str:
+    def client(self) -> str:
         with _failures():
-            return str(self._context.target_name)
+            if self._context.actual_flags & package().RequirementFlag.anonymity:
+                raise GssError("the client is anonymous")
+            return str(self._context.initiator_name)
 
     @property
     def lifetime_s(self) -> int | None:
         return _left_s(self._context)
 
     def step(self, token: bytes | None) -> bytes:
-        self._context.__DEFER_STEP_ERRORS__ = False  # else it returns a token, and raises from the next property
         with _failures():
             return self._context.step(token) or b""
 
@@ -159,22 +153,24 @@ class Initiator:
             return bytes(self._context.unwrap(message).message)
 
 
-class Acceptor(Initiator):
-    """A broker's `GssContext`."""
+def initiator(tickets: Tickets, service: str, host: str) -> Context:
+    """Return a client's context with a service; may ask a KDC. Raises `GssError`."""
+    gssapi = package()
+    credentials = tickets.current()
+    flags = gssapi.RequirementFlag
+    with _failures():
+        return Context(
+            gssapi.SecurityContext(
+                name=gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service),
+                creds=credentials,
+                usage="initiate",
+                mech=gssapi.MechType.kerberos,
+                flags=flags.mutual_authentication | flags.out_of_sequence_detection,
+            )
+        )
 
-    def __init__(self, credentials: Any) -> None:
-        with _failures():
-            self._context = package().SecurityContext(creds=credentials, usage="accept")
 
-    @property
-    def peer(self) -> str:
-        with _failures():
-            if self._context.actual_flags & package().RequirementFlag.anonymity:
-                raise GssError("the client is anonymous")
-            return str(self._context.initiator_name)
-
-
-def acceptors(keytab: str, principal: str | None, service: str | None) -> Callable[[], Acceptor]:
+def acceptors(keytab: str, principal: str | None, service: str | None) -> Callable[[], Context]:
     """Return what makes a broker's contexts, with the keys of a principal; without one, with those of a service on any
     host. The keytab is read at each. Raises `ConfigError` where it has no such keys."""
     gssapi = package()
@@ -185,7 +181,12 @@ def acceptors(keytab: str, principal: str | None, service: str | None) -> Callab
             found = gssapi.Credentials(name=name, usage="accept", mechs=[gssapi.MechType.kerberos], store=store)
     except GssError as error:
         raise ConfigError(f"keyTab={keytab!r}: {error}; name a keytab that has the keys of the principal") from None
-    return lambda: Acceptor(found)
+
+    def new_context() -> Context:
+        with _failures():
+            return Context(gssapi.SecurityContext(creds=found, usage="accept"))
+
+    return new_context
 
 
 def default_realm() -> str:

@@ -27,7 +27,7 @@ def client_of(module: jaas.LoginModule | None, values: Mapping[str, Any]) -> Cal
     if not service:
         raise ConfigError(f"GSSAPI needs {SERVICE}, which is not set; set it to the brokers' name, e.g. kafka")
     tickets = _tickets(module, values[KEYTAB], values[PRINCIPAL])
-    return lambda host: GssapiClient(lambda: gss.Initiator(tickets, service, host))
+    return lambda host: GssapiClient(lambda: gss.initiator(tickets, service, host))
 
 
 def server_of(text: str | None, settings: Mapping[str, str], wall_ms: Callable[[], int]) -> Callable[[], GssapiServer]:
@@ -56,11 +56,11 @@ def _service(module: jaas.LoginModule | None, given: str | None) -> str | None:
     return given or by_login
 
 
-def _tickets(module: jaas.LoginModule | None, keytab: str | None, principal: str | None) -> gss.Tickets:
+def _tickets(module: jaas.LoginModule | None, keytab: str | None, principal: str | None) -> gss.FirstOf:
     found: list[gss.Tickets] = []
     if module is None:
         if keytab is None:
-            return gss.CachedTickets(None, principal)
+            found.append(gss.CachedTickets(None, principal))
     else:
         by_login = _keytab(module)
         for name, known, other in (

@@ -44,8 +44,8 @@ class GssContext(Protocol):
         ...
 
     @property
-    def peer(self) -> str:
-        """The client's principal, at the server, once the context is established."""
+    def client(self) -> str:
+        """The client's principal, once the context is established."""
         ...
 
     @property
@@ -187,7 +187,7 @@ class GssapiServer:
             )
         lifetime_s = self._context.lifetime_s
         self.expires_ms = None if lifetime_s is None else self._wall_ms() + lifetime_s * 1000
-        self.principal = Principal("User", self._short_name(self._context.peer))
+        self.principal = Principal("User", self._short_name(self._context.client))
 
 
 def _malformed(what: str) -> SaslAuthenticationFailed:
