@@ -20,8 +20,8 @@ from chaos import field
 from outside_tools import missing
 
 HERE = Path(__file__).resolve().parent
-MINUTES = 1.8
-"""How long faults are begun; with start and judgement it is three minutes."""
+MINUTES = 1.0
+"""How long faults are begun; with start and judgement it is two minutes."""
 
 
 @pytest.mark.longest
