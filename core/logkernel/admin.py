@@ -35,6 +35,7 @@ from logkernel.client.admin.streams_groups import (
     StreamsTopic,
     StreamsTopology,
 )
+from logkernel.client.admin.tokens import DelegationToken
 from logkernel.client.admin.topics import (
     CreatedTopic,
     NewPartitions,
@@ -65,6 +66,7 @@ __all__ = [
     "ConfigResource",
     "ConfigSynonym",
     "CreatedTopic",
+    "DelegationToken",
     "FeatureRange",
     "FencedProducer",
     "GroupDescription",

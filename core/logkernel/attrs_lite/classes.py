@@ -19,12 +19,14 @@ NOTHING: Any = type("NOTHING", (), {"__repr__": lambda self: "NOTHING", "__slots
 
 
 class Field(NamedTuple):
-    """How one field is set; `default` or `factory` or neither, and by `__init__` (`init`) or not."""
+    """How one field is set; `default` or `factory` or neither, and by `__init__` (`init`) or not. `repr`: whether it is
+    shown."""
 
     name: str
     default: Any
     factory: Callable[[], Any] | None
     init: bool
+    repr: bool = True
 
     @property
     def alias(self) -> str:
@@ -45,9 +47,11 @@ def _compiled() -> Callable[[type, Sequence[Field], Any], None] | None:
 _install = _compiled()
 
 
-def field(*, default: Any = NOTHING, factory: Callable[[], Any] | None = None, init: bool = True) -> Any:
+def field(
+    *, default: Any = NOTHING, factory: Callable[[], Any] | None = None, init: bool = True, repr: bool = True
+) -> Any:
     """As `attrs.field`, with the arguments that are needed here."""
-    return Field("", default, factory, init)
+    return Field("", default, factory, init, repr)
 
 
 def mutable(cls: type[T]) -> type[T]:
@@ -168,7 +172,7 @@ def _init(cls: Any) -> Callable[..., None]:
     known: dict[str, Any] = {"_NOTHING": NOTHING, "_set_by": object.__setattr__.__get__}  # no parameter begins so
     parameters = ["self"]
     lines = ["_set = _set_by(self)"] if cls.__frozen__ else []
-    for at, (name, default, factory, init) in enumerate(fields):
+    for at, (name, default, factory, init, _) in enumerate(fields):
         parameter = name.lstrip("_") if init else ""
         if factory is not None:
             known[f"_factory{at}"] = factory
@@ -223,7 +227,7 @@ def _hash(self: Any) -> int:
 
 
 def _show(self: Any) -> str:
-    shown = ", ".join(f"{known.name}={getattr(self, known.name)!r}" for known in self.__fields__)
+    shown = ", ".join(f"{known.name}={getattr(self, known.name)!r}" for known in self.__fields__ if known.repr)
     return f"{type(self).__name__}({shown})"
 
 

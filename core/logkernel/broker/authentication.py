@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from logkernel.broker.metadata_manager import MetadataManager
@@ -12,8 +13,9 @@ from logkernel.contracts import ListenerSecurity
 from logkernel.errors import ConfigError, PluginError
 
 if TYPE_CHECKING:
+    from logkernel.broker.delegation_tokens import DelegationTokens
     from logkernel.config.broker import BrokerConfig
-    from logkernel.security.sasl.scram import ScramCredential
+    from logkernel.security.sasl.scram import ScramCredential, ScramToken
 
 log = logging.getLogger("logkernel.security")
 
@@ -35,9 +37,10 @@ class _Protected:
 class Authentication:
     """Gives each listener its security."""
 
-    def __init__(self, runtime: Runtime, metadata: MetadataManager) -> None:
+    def __init__(self, runtime: Runtime, metadata: MetadataManager, tokens: Callable[[], DelegationTokens]) -> None:
         self._runtime = runtime
         self._metadata = metadata
+        self._tokens = tokens
         self._protected: dict[str, _Protected] = {}
 
     def of(self, listener: str) -> ListenerSecurity | None:
@@ -78,6 +81,7 @@ class Authentication:
                 protocol,
                 settings,
                 credential_of=self._credential,
+                token_of=self._token,
                 checker_of=lambda name: runtime.kernel.password_checker(name, runtime.config),
                 wall_ms=runtime.clock.wall_ms,
             )
@@ -92,3 +96,6 @@ class Authentication:
             return None
         salt, stored, server = (base64.b64decode(key) for key in (kept.salt, kept.stored_key, kept.server_key))
         return ScramCredential(salt, stored, server, kept.iterations)
+
+    def _token(self, mechanism: str, token_id: str) -> ScramToken | None:
+        return self._tokens().login(mechanism, token_id)

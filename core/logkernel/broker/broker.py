@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.broker.authentication import Authentication
@@ -40,6 +41,7 @@ from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.authorization.asking import Authorization
+    from logkernel.broker.delegation_tokens import DelegationTokens
     from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.errors import KafkaStorageError
     from logkernel.storage.directory import DataDirectory
@@ -63,7 +65,7 @@ class Broker:
         self.purgatory = RequestPurgatory(runtime)
         self.turn = Turn(self.purgatory)
         self.metadata = MetadataManager(runtime, lambda: logs.sync_deletions(self.metadata.image.topics), access.size)
-        self.authentication = Authentication(runtime, self.metadata)
+        self.authentication = Authentication(runtime, self.metadata, lambda: self.tokens)
         self.replicas = ReplicaManager(
             runtime, self.turn, partition_count=self.metadata.partition_count, logs=logs, events=self
         )
@@ -87,13 +89,21 @@ class Broker:
         self.context = HandlerContext(
             runtime=runtime, purgatory=self.purgatory, metadata=self.metadata, replicas=self.replicas,
             cluster=self.cluster, logs=logs, moves=self.moves, services=self.services, governance=self.governance,
-            quotas=self.quotas, authorization=authorization, dispatch=self.dispatch, serves=self.serves,
+            quotas=self.quotas, tokens=lambda: self.tokens, authorization=authorization, dispatch=self.dispatch,
+            serves=self.serves,
         )  # fmt: skip
         self.router = Router(self.context)
         self._dispatch: Route = self.router.dispatch
         self._soon, self._woken = self.turn.soon, self.purgatory.woken
         self.metadata.on_quotas = self._on_quotas
         self._started = False
+
+    @cached_property
+    def tokens(self) -> DelegationTokens:
+        """Made when the first one is asked for."""
+        from logkernel.broker.delegation_tokens import DelegationTokens
+
+        return DelegationTokens(self.runtime, self.metadata)
 
     def _authorization(self) -> Authorization | None:
         if not self.runtime.config.get("authorizer.class.name"):
@@ -112,6 +122,8 @@ class Broker:
             self.router.add(self.services.host(declared))
         self.services.load_later()
         self.scheduler.start()
+        if self.runtime.config.get("delegation.token.secret.key"):
+            self.scheduler.every("delegation.token.expiry.check.interval.ms", self._remove_expired_tokens)
         self.moves.resume()
         self.cleaner.start()
         self.retention.start()
@@ -154,6 +166,10 @@ class Broker:
 
     def _on_quotas(self) -> None:
         self._dispatch = self.quotas.way(self.router.dispatch)
+
+    def _remove_expired_tokens(self) -> None:
+        if self.governance.is_controller:
+            self.commit(self.tokens.without_expired())
 
     def serves(self) -> frozenset[str]:
         return self.router.serves()

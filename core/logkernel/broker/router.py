@@ -93,6 +93,12 @@ def _transactions() -> Handlers:
     return transactions.HANDLERS
 
 
+def _tokens() -> Handlers:
+    from logkernel.broker.handlers import tokens
+
+    return tokens.HANDLERS
+
+
 def _control() -> Handlers:
     from logkernel.broker.handlers import control
 
@@ -130,10 +136,10 @@ CORE: Final[Mapping[str, Callable[[], Handlers]]] = {
     "AlterClientQuotasRequest": _access,
     "SaslHandshakeRequest": _access,
     "SaslAuthenticateRequest": _access,
-    "CreateDelegationTokenRequest": _access,
-    "RenewDelegationTokenRequest": _access,
-    "ExpireDelegationTokenRequest": _access,
-    "DescribeDelegationTokenRequest": _access,
+    "CreateDelegationTokenRequest": _tokens,
+    "RenewDelegationTokenRequest": _tokens,
+    "ExpireDelegationTokenRequest": _tokens,
+    "DescribeDelegationTokenRequest": _tokens,
     "ElectLeadersRequest": _cluster_admin,
     "AlterPartitionReassignmentsRequest": _cluster_admin,
     "ListPartitionReassignmentsRequest": _cluster_admin,

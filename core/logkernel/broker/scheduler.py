@@ -22,13 +22,13 @@ class Scheduler:
         self._retention = retention
 
     def start(self) -> None:
-        self._every("log.retention.check.interval.ms", self._retention.drop_all)
-        self._every("log.flush.offset.checkpoint.interval.ms", self.checkpoint_recovery_points)
-        self._every("log.flush.start.offset.checkpoint.interval.ms", self.checkpoint_log_starts)
-        self._every("replica.high.watermark.checkpoint.interval.ms", self.checkpoint_watermarks)
-        self._every("producer.id.expiration.check.interval.ms", self.expire_producers)
+        self.every("log.retention.check.interval.ms", self._retention.drop_all)
+        self.every("log.flush.offset.checkpoint.interval.ms", self.checkpoint_recovery_points)
+        self.every("log.flush.start.offset.checkpoint.interval.ms", self.checkpoint_log_starts)
+        self.every("replica.high.watermark.checkpoint.interval.ms", self.checkpoint_watermarks)
+        self.every("producer.id.expiration.check.interval.ms", self.expire_producers)
 
-    def _every(self, setting: str, task: Callable[[], None]) -> None:
+    def every(self, setting: str, task: Callable[[], None]) -> None:
         """Again and again; the interval is that of the start."""
         interval_ms = int(self._runtime.config.get(setting))
 

@@ -104,6 +104,7 @@ CLUSTER_COMMANDS: Final[Table] = {
     "acls": ("logkernel.cli.access:acls", "List, add or remove ACLs."),
     "quotas": ("logkernel.cli.access:quotas", "List, set or unset client quotas."),
     "users": ("logkernel.cli.access:users", "List, set or delete SCRAM users."),
+    "token": ("logkernel.cli.token:token", "Create, renew, expire or list delegation tokens."),
 }
 
 PLUGIN_COMMANDS: Final[Table] = {

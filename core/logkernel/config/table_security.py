@@ -237,4 +237,35 @@ ROWS: tuple[Setting, ...] = (
     ),
     _row("sasl.oauthbearer.scope.claim.name", STRING, "scope", None, "The claim that has a token's scope."),
     _row("sasl.oauthbearer.sub.claim.name", STRING, "sub", None, "The claim that has the name of the principal."),
+    # delegation tokens: of the broker, not of a listener
+    Setting(
+        "delegation.token.secret.key",
+        PASSWORD,
+        None,
+        None,
+        "Makes the passwords of delegation tokens (KIP-48); the same on every broker of a cluster. Without it there are"
+        " no tokens; with another one, those that exist log nobody in.",
+        sensitive=True,
+    ),
+    Setting(
+        "delegation.token.max.lifetime.ms",
+        LONG,
+        "604800000",
+        Between(1),
+        "Time in ms after which a delegation token ends, however often it was renewed.",
+    ),
+    Setting(
+        "delegation.token.expiry.time.ms",
+        LONG,
+        "86400000",
+        Between(1),
+        "Time in ms that a delegation token lasts unless it is renewed.",
+    ),
+    Setting(
+        "delegation.token.expiry.check.interval.ms",
+        LONG,
+        "3600000",
+        Between(1),
+        "Time in ms between removals of expired delegation tokens.",
+    ),
 )

@@ -24,8 +24,7 @@ controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
 controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
 controller.quorum.retry.backoff.ms controller.quorum.voters cordoned.log.dirs create.topic.policy.class.name
-delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
-delegation.token.secret.key delete.records.purgatory.purge.interval.requests early.start.listeners
+delete.records.purgatory.purge.interval.requests early.start.listeners
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
 group.consumer.assignors group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
 group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size

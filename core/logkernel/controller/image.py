@@ -18,6 +18,7 @@
 | acl | the binding as a JSON list, see `vocabulary.Acl` | {} |
 | scram | "MECHANISM:USER" | {"iterations": int, "salt", "stored_key", "server_key": base64} |
 | quota | the entity as a JSON list of [type, name or null], sorted | {key: number} |
+| token | its id | {"owner", "requester": "KIND:NAME", "renewers": […], "issued_ms", "max_ms", "expires_ms": int} |
 
 A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON. While a
 partition moves, two more follow: the replicas that are being added, and those that are being removed.
@@ -34,11 +35,12 @@ from uuid import UUID
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
+from logkernel.controller.token import Token, Tokens
 from logkernel.errors import UnknownTopicOrPartition, no_partition
 from logkernel.vocabulary import Acl
 
 NO_LEADER = -1
-WATCHED: Final = frozenset({"config", "acl", "scram", "quota", "feature", "features_epoch", "cluster", "gone"})
+WATCHED: Final = frozenset({"config", "acl", "scram", "quota", "token", "feature", "features_epoch", "cluster", "gone"})
 """Kinds of changes that every broker of a cluster gets from the coordination; the others come from the controller."""
 
 
@@ -160,6 +162,7 @@ class ClusterImage:
     scram: dict[tuple[str, int], Scram] = field(factory=dict)
     """(user, mechanism) → credential."""
     quotas: dict[Entity, dict[str, float]] = field(factory=dict)
+    tokens: Tokens = field(factory=Tokens)
 
     @classmethod
     def of(cls, changes: Iterable[MetadataChange]) -> ClusterImage:
@@ -223,7 +226,8 @@ class ClusterImage:
     def size(self) -> int:
         """Return about how many changes `snapshot` yields."""
         named = len(self.nodes) + len(self.topics) + len(self.configs) + len(self.features) + len(self.gone)
-        return 3 + named + len(self.incarnations) + len(self.acls) + len(self.scram) + len(self.quotas)
+        access = len(self.acls) + len(self.scram) + len(self.quotas) + len(self.tokens)
+        return 3 + named + len(self.incarnations) + access
 
     def snapshot(self) -> Iterator[MetadataChange]:
         """Yield the smallest number of changes that fold to this image."""
@@ -251,6 +255,8 @@ class ClusterImage:
             yield scram_change(user, mechanism, credential)
         for entity, values in self.quotas.items():
             yield MetadataChange("quota", quota_key(entity), dict(values))
+        for token in self.tokens.values():
+            yield token.change()
 
 
 def registration_change(node: BrokerRegistration) -> MetadataChange:
@@ -386,6 +392,14 @@ def _fold_quota(image: ClusterImage, key: str, value: Value) -> None:
         image.quotas.pop(entity, None)
 
 
+def _fold_token(image: ClusterImage, key: str, value: Value) -> None:
+    image.tokens.changes += 1
+    if value is None:
+        image.tokens.pop(key, None)
+    else:
+        image.tokens[key] = Token.of(key, value)
+
+
 _FOLDS = {
     "cluster": _fold_cluster,
     "broker": _fold_broker,
@@ -400,4 +414,5 @@ _FOLDS = {
     "acl": _fold_acl,
     "scram": _fold_scram,
     "quota": _fold_quota,
+    "token": _fold_token,
 }

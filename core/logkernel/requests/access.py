@@ -261,7 +261,7 @@ class ScramCredentialUpsertion:
     mechanism: int = 0
     iterations: int = 0
     salt: bytes = b""
-    salted_password: bytes = b""
+    salted_password: bytes = field(default=b"", repr=False)
 
 
 @mutable
@@ -306,7 +306,7 @@ class SaslHandshakeResponse:
 class SaslAuthenticateRequest:
     """SaslAuthenticateRequest (API key 36), versionless."""
 
-    auth_bytes: bytes = b""
+    auth_bytes: bytes = field(default=b"", repr=False)
 
 
 @mutable
@@ -315,7 +315,7 @@ class SaslAuthenticateResponse:
 
     error_code: int = 0
     error_message: str | None = None
-    auth_bytes: bytes = b""
+    auth_bytes: bytes = field(default=b"", repr=False)
     session_lifetime_ms: int = 0
 
 
@@ -348,7 +348,7 @@ class CreateDelegationTokenResponse:
     expiry_timestamp_ms: int = 0
     max_timestamp_ms: int = 0
     token_id: str = ""
-    hmac: bytes = b""
+    hmac: bytes = field(default=b"", repr=False)
     throttle_time_ms: int = 0
 
 
@@ -356,7 +356,7 @@ class CreateDelegationTokenResponse:
 class RenewDelegationTokenRequest:
     """RenewDelegationTokenRequest (API key 39), versionless."""
 
-    hmac: bytes = b""
+    hmac: bytes = field(default=b"", repr=False)
     renew_period_ms: int = 0
 
 
@@ -373,7 +373,7 @@ class RenewDelegationTokenResponse:
 class ExpireDelegationTokenRequest:
     """ExpireDelegationTokenRequest (API key 40), versionless."""
 
-    hmac: bytes = b""
+    hmac: bytes = field(default=b"", repr=False)
     expiry_time_period_ms: int = 0
 
 
@@ -415,7 +415,7 @@ class DescribedDelegationToken:
     expiry_timestamp: int = 0
     max_timestamp: int = 0
     token_id: str = ""
-    hmac: bytes = b""
+    hmac: bytes = field(default=b"", repr=False)
     renewers: list[DescribedDelegationTokenRenewer] = field(factory=list)
 
 

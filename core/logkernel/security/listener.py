@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
@@ -22,7 +23,7 @@ from logkernel.vocabulary import ANONYMOUS, Principal, Secret
 
 if TYPE_CHECKING:
     from logkernel.security.principals import PrincipalMapping
-    from logkernel.security.sasl.scram import ScramCredential
+    from logkernel.security.sasl.scram import ScramCredential, ScramToken
     from logkernel.security.tls import TlsSession, TlsSettings
     from logkernel.security.tls_contexts import ReloadingContext
 
@@ -32,6 +33,8 @@ CheckerOf = Callable[[str], PasswordChecker]
 """The name of a plugin → its checker; raises `LogkernelError`."""
 CredentialOf = Callable[[str, str], "ScramCredential | None"]
 """(mechanism, user) → the keys of a SCRAM user."""
+TokenOf = Callable[[str, str], "ScramToken | None"]
+"""(mechanism, id) → a delegation token that has not expired."""
 PLAIN_HANDLER: Final = "plain.sasl.server.callback.handler.class"
 KAFKAS_PLAIN: Final = "PlainServerCallbackHandler"
 """Kafka's own, which has the users of sasl.jaas.config."""
@@ -49,6 +52,7 @@ class ListenerProtection:
         *,
         credential_of: CredentialOf,
         checker_of: CheckerOf,
+        token_of: TokenOf,
         wall_ms: Callable[[], int],
     ) -> None:
         """`settings` are `BrokerConfig.security_settings` of the listener. Raises `ConfigError`."""
@@ -61,6 +65,7 @@ class ListenerProtection:
         self._settings = settings
         self._credential_of = credential_of
         self._checker_of = checker_of
+        self._token_of = token_of
         self._wall_ms = wall_ms
         self._context: ReloadingContext | None = None
         self._mapping: PrincipalMapping | None = None
@@ -141,7 +146,9 @@ class ListenerProtection:
             return self._gssapi()
         from logkernel.security.sasl.scram import ScramServer
 
-        return lambda _: ScramServer(mechanism, lambda user: self._credential_of(mechanism, user))
+        return lambda _: ScramServer(
+            mechanism, partial(self._credential_of, mechanism), partial(self._token_of, mechanism)
+        )  # fmt: skip
 
     def _plain(self) -> Callable[[str], Any]:
         from logkernel.security.sasl.plain import PlainServer

@@ -120,7 +120,7 @@ log.retention.hours : 48
    log.segment.bytes 1073741824
 broker.rack=caf\u00e9\ =\t!
 zookeeper.connect=localhost:2181
-delegation.token.secret.key=hush
+password.encoder.secret=hush
 offsets.topic.replication.factor=1
 
 log.retention.hours=24
@@ -139,7 +139,7 @@ def test_kafkas_properties_file_is_loaded(write: Write, name: str) -> None:
     assert config.get("broker.rack") == "café =\t!"
     assert config.get("offsets.topic.replication.factor") == 1
     assert config.get("zookeeper.connect") == "localhost:2181"
-    assert [warning.split(": ")[1].split()[0] for warning in config.warnings] == ["delegation.token.secret.key"]
+    assert [warning.split(": ")[1].split()[0] for warning in config.warnings] == ["password.encoder.secret"]
     assert "hush" not in "".join(config.warnings)
 
 

@@ -13,8 +13,9 @@ A guard is a function of `Asking` and the request. By family:
     groups          classic groups, KIP-848, offsets, FindCoordinator
     shares          share groups (KIP-932) and their state
     transactions    transactional ids, producers, markers
-    cluster         what needs one operation on the cluster; delegation tokens
+    cluster         what needs one operation on the cluster
 
-Metadata, DescribeCluster, DescribeTopicPartitions and a consumer's Fetch ask in their handlers, by
-`HandlerContext.asking`: only they know which topics they would create, or which are in a session.
+Metadata, DescribeCluster, DescribeTopicPartitions, a consumer's Fetch and requests for delegation tokens ask in their
+handlers, by `HandlerContext.asking`: only they know which topics they would create, which are in a session, or whether
+the listener admits requests for tokens.
 """

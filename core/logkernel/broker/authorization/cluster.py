@@ -1,14 +1,14 @@
-"""What needs one operation on the cluster, and delegation tokens."""
+"""What needs one operation on the cluster."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from logkernel.broker.authorization.asking import Asking
-from logkernel.broker.authorization.outcome import Answered, Outcome, Part, Refused
-from logkernel.errors import ClusterAuthorizationFailed, DelegationTokenAuthorizationFailed
+from logkernel.broker.authorization.outcome import Answered, Outcome, Refused
+from logkernel.errors import ClusterAuthorizationFailed
 from logkernel.requests import access
-from logkernel.vocabulary import ANONYMOUS, AclOperation, Principal, ResourceType
+from logkernel.vocabulary import AclOperation
 
 
 def _needs(operation: AclOperation, asking: Asking, request: object) -> Outcome:
@@ -34,36 +34,3 @@ def describe_users(asking: Asking, request: access.DescribeUserScramCredentialsR
 def unguarded(asking: Asking, request: object) -> Outcome:
     """Nothing is needed, or the handler asks."""
     return None
-
-
-# ---------------------------------------------------------------- delegation tokens
-
-
-def create_delegation_token(asking: Asking, request: access.CreateDelegationTokenRequest) -> Outcome:
-    """For another owner, it needs CREATE_TOKENS on that user (KIP-373)."""
-    who = asking.context.principal
-    if who == ANONYMOUS or who.by_token:
-        return None  # the handler refuses it, whoever the owner is
-    owner = Principal(request.owner_principal_type or who.kind, request.owner_principal_name or who.name)
-    if str(owner) == str(who) or asking.may(AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner)):
-        return None
-    return Refused(DelegationTokenAuthorizationFailed)
-
-
-def describe_delegation_token(asking: Asking, request: access.DescribeDelegationTokenRequest) -> Outcome:
-    """Owners and renewers see their tokens; others those that they may describe, by token or by owner."""
-    who = (asking.context.principal.kind, asking.context.principal.name)
-
-    def is_seen(token: access.DescribedDelegationToken) -> bool:
-        owner = (token.principal_type, token.principal_name)
-        if who == owner or who in [(one.principal_type, one.principal_name) for one in token.renewers]:
-            return True
-        if asking.may(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, told=False):
-            return True
-        return asking.may(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, ":".join(owner), told=False)
-
-    def amend(response: access.DescribeDelegationTokenResponse) -> access.DescribeDelegationTokenResponse:
-        response.tokens = [token for token in response.tokens if is_seen(token)]
-        return response
-
-    return Part(request, amend)

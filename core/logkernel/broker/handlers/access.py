@@ -1,6 +1,6 @@
 """Who may do what, and how much: rules, users and quotas are kept and described. An authorizer enforces the rules
 (`broker/authorization`), and `broker/quotas` the quotas. What nothing enforces, the log says of every change, and so
-does each answer on users that is no error. SASL and delegation tokens need a listener that authenticates."""
+does each answer on users that is no error. SASL needs a listener that authenticates; its gate answers there."""
 
 from __future__ import annotations
 
@@ -12,23 +12,15 @@ from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller import acls, credentials, quotas
 from logkernel.controller.effects import ControllerResult
-from logkernel.errors import DelegationTokenRequestNotAllowed, IllegalSaslState
+from logkernel.errors import IllegalSaslState
 from logkernel.requests.access import (
     AlterClientQuotasRequest,
     AlterUserScramCredentialsRequest,
     CreateAclsRequest,
-    CreateDelegationTokenRequest,
-    CreateDelegationTokenResponse,
     DeleteAclsRequest,
     DescribeAclsRequest,
     DescribeClientQuotasRequest,
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse,
     DescribeUserScramCredentialsRequest,
-    ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse,
-    RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
@@ -128,30 +120,6 @@ def sasl_authenticate(
     answer(SaslAuthenticateResponse(error_code=IllegalSaslState.code, error_message=message))
 
 
-def create_delegation_token(
-    ctx: HandlerContext, request: CreateDelegationTokenRequest, context: RequestContext, answer: Answer
-) -> None:
-    answer(CreateDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowed.code))
-
-
-def renew_delegation_token(
-    ctx: HandlerContext, request: RenewDelegationTokenRequest, context: RequestContext, answer: Answer
-) -> None:
-    answer(RenewDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowed.code))
-
-
-def expire_delegation_token(
-    ctx: HandlerContext, request: ExpireDelegationTokenRequest, context: RequestContext, answer: Answer
-) -> None:
-    answer(ExpireDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowed.code))
-
-
-def describe_delegation_token(
-    ctx: HandlerContext, request: DescribeDelegationTokenRequest, context: RequestContext, answer: Answer
-) -> None:
-    answer(DescribeDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowed.code))
-
-
 HANDLERS: Handlers = dict(
     [
         on(DescribeAclsRequest, describe_acls),
@@ -163,9 +131,5 @@ HANDLERS: Handlers = dict(
         on(AlterClientQuotasRequest, alter_client_quotas),
         on(SaslHandshakeRequest, sasl_handshake),
         on(SaslAuthenticateRequest, sasl_authenticate),
-        on(CreateDelegationTokenRequest, create_delegation_token),
-        on(RenewDelegationTokenRequest, renew_delegation_token),
-        on(ExpireDelegationTokenRequest, expire_delegation_token),
-        on(DescribeDelegationTokenRequest, describe_delegation_token),
     ]
 )

@@ -21,6 +21,7 @@ from logkernel.contracts import Answer, RequestContext
 
 if TYPE_CHECKING:
     from logkernel.broker.authorization.asking import Asking, Authorization
+    from logkernel.broker.delegation_tokens import DelegationTokens
     from logkernel.broker.verifications import Verifications
 
 R = TypeVar("R")
@@ -42,6 +43,7 @@ class HandlerContext:
         services: ServiceRegistry,
         governance: Governance,
         quotas: Enforcement,
+        tokens: Callable[[], DelegationTokens],
         dispatch: Callable[[Any, RequestContext, Answer], None],
         serves: Callable[[], frozenset[str]],
         authorization: Authorization | None = None,
@@ -58,6 +60,7 @@ class HandlerContext:
         self.services = services
         self.governance = governance
         self.quotas = quotas
+        self._tokens = tokens
         self.authorization = authorization
         """None: everybody may do everything."""
         self.commit = governance.commit
@@ -74,6 +77,10 @@ class HandlerContext:
         if self.authorization is None or context.internal:
             return None
         return self.authorization.asking(context, request)
+
+    @property
+    def tokens(self) -> DelegationTokens:
+        return self._tokens()
 
     @cached_property
     def verifications(self) -> Verifications:

@@ -12,5 +12,6 @@ transactions  producers, transactions, hanging ones; abort, fence
 placement     leaders, log directories, reassignments
 cluster       brokers, features, quorum
 access        ACLs, SCRAM users, client quotas
+tokens        delegation tokens
 client        the public class `Admin`;  aio_client its asyncio twin;  base what they share
 """

@@ -17,6 +17,7 @@ from logkernel.client.admin import (
     groups,
     offsets,
     placement,
+    tokens,
     topics,
     transactions,
 )
@@ -114,3 +115,8 @@ class AsyncAdmin(AdminBase):
     alter_user_scram_credentials = _Awaited(access.alter_user_scram_credentials)
     describe_client_quotas = _Awaited(access.describe_client_quotas)
     alter_client_quotas = _Awaited(access.alter_client_quotas)
+
+    create_delegation_token = _Awaited(tokens.create_delegation_token)
+    renew_delegation_token = _Awaited(tokens.renew_delegation_token)
+    expire_delegation_token = _Awaited(tokens.expire_delegation_token)
+    describe_delegation_token = _Awaited(tokens.describe_delegation_token)

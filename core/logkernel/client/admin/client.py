@@ -22,6 +22,7 @@ from logkernel.client.admin import (
     groups,
     offsets,
     placement,
+    tokens,
     topics,
     transactions,
 )
@@ -120,3 +121,8 @@ class Admin(AdminBase):
     alter_user_scram_credentials = _Blocking(access.alter_user_scram_credentials)
     describe_client_quotas = _Blocking(access.describe_client_quotas)
     alter_client_quotas = _Blocking(access.alter_client_quotas)
+
+    create_delegation_token = _Blocking(tokens.create_delegation_token)
+    renew_delegation_token = _Blocking(tokens.renew_delegation_token)
+    expire_delegation_token = _Blocking(tokens.expire_delegation_token)
+    describe_delegation_token = _Blocking(tokens.describe_delegation_token)
