@@ -1,7 +1,7 @@
 """Coordination `zookeeper`: brokers in processes of their own share Apache Kafka's nodes in ZooKeeper, and may share
 them with brokers of Apache Kafka 3.
 
-    layout, entities   the nodes: paths and JSON, both ways; pure
+    layout, entities   the nodes: paths and JSON, both ways; pure.  tokens: those of delegation tokens
     plan               what a controller writes for its changes; pure
     options            settings, addresses; pure
     connection         kazoo, bounded in time and size

@@ -13,7 +13,7 @@ from logkernel.attrs_lite import evolve
 from logkernel.contracts import MetadataChange
 from logkernel.errors import CorruptMessage
 
-from . import entities, layout
+from . import entities, layout, tokens
 from .connection import Connection, Node
 from .entities import Resource
 from .plan import StateShadow, TopicShadow, Tree
@@ -181,6 +181,19 @@ def rules_of(zk: Connection, resources: Sequence[Resource]) -> dict[Resource, se
         keys = (entities.acl_key(resource, rule) for rule in kept)
         known[resource] = {key for key in keys if key is not None}
     return known
+
+
+def delegation_tokens(zk: Connection, ids: Sequence[str] | None = None) -> list[MetadataChange]:
+    """Of all, or of some, with None for what is not there."""
+    wanted = sorted(zk.children(tokens.TOKENS) or ()) if ids is None else ids
+    nodes = zk.get_many([f"{tokens.TOKENS}/{token_id}" for token_id in wanted])
+    found = []
+    for token_id, node in zip(wanted, nodes, strict=True):
+        gone = MetadataChange("token", token_id, None)
+        fact = gone if node is None else tolerant(tokens.fact, token_id, node.data)
+        if fact is not None:
+            found.append(fact)
+    return found
 
 
 def brokers(

@@ -36,7 +36,7 @@ FIRST_LOOK_S: Final = 0.02
 """Seconds that a serving broker waits for the connection of a new session, at each attempt."""
 STALE_MS: Final = 2_000
 """ZooKeeper ends a session at most this much later than its timeout."""
-SETTINGS_BY_CONTROLLER: Final = frozenset({"config", "acl", "scram", "quota", "cluster"})
+SETTINGS_BY_CONTROLLER: Final = frozenset({"config", "acl", "scram", "quota", "token", "cluster"})
 
 log = logging.getLogger("logkernel.zookeeper")
 
@@ -186,6 +186,8 @@ class ZooKeeperSession:
             yield from (fact for fact in self._watched.read_settings(tree) if wanted(fact.kind))
         if wanted("acl"):
             yield from self._watched.read_rules()
+        if wanted("token"):
+            yield from reading.delegation_tokens(zk)
         if self._own_term.number and tree is not None:
             self._own_term.tree = tree
             self._watched.queues_again()

@@ -3,7 +3,7 @@
 | area | watched by | reported |
 |---|---|---|
 | controller | every broker | the controller and its term |
-| settings, facts, rules, prefixed_rules | every broker | what the new entries of a folder name |
+| settings, facts, rules, prefixed_rules, tokens | every broker | what the new entries of a folder name |
 | topic_settings | every broker | settings of topics that came, and that went |
 | features | every broker | finalized levels |
 | brokers, broker | the controller | registrations |
@@ -28,7 +28,7 @@ from logkernel.attrs_lite import mutable
 from logkernel.contracts import MetadataChange, SessionEvents
 from logkernel.errors import KafkaError
 
-from . import entities, layout, reading
+from . import entities, layout, reading, tokens
 from .asked import KINDS
 from .connection import Connection, Unanswered
 from .plan import Delete, Tree
@@ -260,6 +260,11 @@ class WatchedAreas:
             facts.extend(MetadataChange("acl", key, {}) for key in sorted(keys - known))
         self._report(events, facts)
 
+    def _report_tokens(self, events: SessionEvents) -> None:
+        told = [reading.tolerant(tokens.changed, data, path) for path, data in self._news("tokens")]
+        ids = list(dict.fromkeys(token_id for token_id in told if token_id is not None))
+        self._report(events, reading.delegation_tokens(self._zk, ids) if ids else ())
+
     def _report_brokers(self, events: SessionEvents) -> None:
         if not self.own_term.number:
             return
@@ -312,6 +317,7 @@ _FOLDERS: Final = {
     "facts": layout.FACT_CHANGES,
     "rules": entities.ACL_CHANGES,
     "prefixed_rules": entities.PREFIXED_ACL_CHANGES,
+    "tokens": tokens.CHANGES,
 }
 _AREAS: Final[Mapping[str, Callable[[WatchedAreas, SessionEvents], None]]] = {
     "controller": WatchedAreas._report_controller,
@@ -321,6 +327,7 @@ _AREAS: Final[Mapping[str, Callable[[WatchedAreas, SessionEvents], None]]] = {
     "facts": WatchedAreas._report_facts,
     "rules": WatchedAreas._report_rules,
     "prefixed_rules": WatchedAreas._report_rules,
+    "tokens": WatchedAreas._report_tokens,
     "brokers": WatchedAreas._report_brokers,
     "broker": WatchedAreas._report_brokers,
     "log_dirs": WatchedAreas._report_log_dirs,
@@ -335,6 +342,7 @@ _EVERY: Final = (
     "features",
     "facts",
     "rules",
+    "tokens",
     "brokers",
     "topics",
     "log_dirs",

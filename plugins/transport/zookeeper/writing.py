@@ -1,4 +1,5 @@
-"""What any broker may write: settings, users, quotas, access rules, the cluster's id, facts of our own.
+"""What any broker may write: settings, users, quotas, access rules, delegation tokens, the cluster's id, facts of our
+own.
 
 A commit reads the nodes that it changes and writes them at the versions that it read, with the nodes that tell other
 brokers: in one multi, if that holds them. Where another broker wrote meanwhile, it begins again with what is left.
@@ -14,7 +15,7 @@ from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from logkernel.contracts import MetadataChange
 from logkernel.errors import KafkaStorageError
 
-from . import entities, layout
+from . import entities, layout, tokens
 from .connection import Connection, failed
 from .plan import MAX_MULTI_BYTES, MAX_OPERATIONS, Create, Delete, Operation, Set, change_note, check_sizes, size_of
 
@@ -61,6 +62,8 @@ def _units(zk: Connection, changes: Sequence[MetadataChange]) -> list[Unit]:
             by_node.setdefault(entity.node, []).append(entity)
         elif change.kind == "acl":
             by_resource.setdefault(entities.resource_of(change)[0], []).append(change)
+        elif change.kind == "token":
+            units.append(_token(zk, change, made))
         elif change.kind == "cluster":
             if zk.get(layout.CLUSTER_ID) is None and change.value is not None:
                 named = Create(layout.CLUSTER_ID, layout.cluster_id_data(change.value["id"]))
@@ -121,6 +124,21 @@ def _rules(
     if not after:
         return [Delete(resource.node, found.version), *tells]
     return [Set(resource.node, entities.rules_data(after), found.version), *tells]
+
+
+def _token(zk: Connection, change: MetadataChange, made: set[str]) -> list[Operation]:
+    path = tokens.path(change.key)
+    found = zk.get(path)
+    if found is None:
+        if change.value is None:
+            return []
+        write: list[Operation] = [*_parents(zk, path, made), Create(path, tokens.data(change))]
+    elif change.value is None:
+        write = [Delete(path, found.version)]
+    else:
+        write = [Set(path, tokens.data(change), found.version)]
+    tells = [*_parents(zk, tokens.CHANGE, made), Create(tokens.CHANGE, change.key.encode(), sequence=True)]
+    return [*write, *tells]
 
 
 def _own_fact(zk: Connection, change: MetadataChange, made: set[str]) -> list[Operation]:

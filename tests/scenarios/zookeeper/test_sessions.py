@@ -25,6 +25,9 @@ from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
 ID = "7d7d6d32-6a7d-4fb8-a4ec-3fe6f1f2a1b1"
 FACT = {"listeners": {"PLAINTEXT": ["h", 1]}, "rack": None}
 SCRAM = {"iterations": 4096, "salt": "c2E=", "stored_key": "c3Q=", "server_key": "c2s="}
+TOKEN = {
+    "owner": "User:a b", "requester": "User:r", "renewers": ["User:%"], "issued_ms": 1, "max_ms": 3, "expires_ms": 2
+}  # fmt: skip
 WAIT_S = 20.0
 
 
@@ -247,6 +250,7 @@ def test_what_others_keep_of_a_user_stays(world: World) -> None:
         MetadataChange("quota", '[["ip","10.0.0.1"]]', {"connection_creation_rate": 5.0}),
         MetadataChange("acl", '[2,3,"orders","User:a","*",3,3]', {}),
         MetadataChange("acl", '[3,4,"g-","User:a","*",2,2]', {}),
+        MetadataChange("token", "abc-_1", TOKEN),
     ],
     ids=lambda change: f"{change.kind}-{change.key[:3]}".replace("[", "").replace('"', ""),
 )
