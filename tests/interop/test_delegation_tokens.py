@@ -3,6 +3,7 @@ both."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -13,17 +14,20 @@ from typing import Any
 
 import kafka_tools
 import pytest
+import zookeepers
 from kafka_tools import KafkaTools
+from kazoo.client import KazooClient
 
 import logkernel
 from logkernel import errors as e
-from logkernel.admin import AclBinding
+from logkernel.admin import AclBinding, DelegationToken
+from logkernel.plugins.transport.zookeeper import tokens as zookeeper_tokens
 
 pytestmark = [pytest.mark.interop, pytest.mark.longest]
 TOOLS = "org.apache.kafka.tools."
 LOGIN = "org.apache.kafka.common.security.{}LoginModule required"
 PLAIN, SCRAM = LOGIN.format("plain.Plain"), LOGIN.format("scram.Scram")
-USERS = ("root", "ann", "bob", "eve")
+USERS = ("root", "ann", "bob", "eve", "dan", "fay")
 SETTINGS = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
     "listener.name.clear.plain.sasl.jaas.config": f"{PLAIN} {' '.join(f'user_{user}={user}' for user in USERS)};",
@@ -149,15 +153,21 @@ def steps(place: Place) -> None:
         rules = [
             AclBinding(kind, name, "User:ann", "all") for kind, name in (("topic", "orders"), ("group", "workers"))
         ]
-        admin.create_acls([*rules, AclBinding("user", "User:bob", "User:ann", "create-tokens")])
+        rules += [
+            AclBinding("user", "User:bob", f"User:{who}", operation)
+            for who, operation in (("ann", "create-tokens"), ("dan", "describe-tokens"))
+        ]
+        admin.create_acls(rules)
     ask = place.tokens
     made = ask("ann", "--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob")
     token_id, hmac = token_of(made)
     ask("ann", "--create", "--max-life-time-period", "60000", "--owner-principal", "User:bob")
     ask("ann", "--create", "--max-life-time-period", "-1", "--owner-principal", "User:eve")
     ask("ann", "--create", "--max-life-time-period", "-1", "--renewer-principal", "Group:bob")
+    with logkernel.connect(place.plain) as log, log.admin() as admin:
+        admin.create_acls(AclBinding("delegation-token", token_id, "User:fay", "describe"))
     known(place, lambda admin: len(admin.describe_delegation_token()) == 2)
-    for who in ("ann", "bob", "eve", "root", "nobody"):
+    for who in (*USERS, "nobody"):
         ask(who, "--describe", "--owner-principal", "User:bob")
     ask("ann", "--describe")
     ask("bob", "--renew", "--renew-time-period", "-1", "--hmac", hmac)
@@ -236,3 +246,78 @@ def test_kafkas_tools_and_our_clients_find_the_same_at_both(
     for problem in ("not allowed on PLAINTEXT", "not valid Owner", "not found", "authorization failed", "is expired",
                     "principalType is not supported"):  # fmt: skip
         assert problem in told, told
+
+
+# ---------------------------------------------------------------- over ZooKeeper, beside Kafka 3.9
+
+
+@pytest.fixture
+def beside(
+    apache_kafka: ModuleType, zookeeper_server: zookeepers.ZooKeeper, start_broker: Callable[..., Any], tmp_path: Path
+) -> Iterator[tuple[str, str, KazooClient]]:
+    """The addresses of SASL_PLAINTEXT of a broker of Kafka 3.9 and of one of ours, in one cluster, and its nodes."""
+    place = f"{zookeeper_server.address}/tokens"
+    given = {name: value for name, value in SETTINGS.items() if name not in ("authorizer.class.name", "super.users")}
+    given["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,CLEAR:SASL_PLAINTEXT"
+    kafka = apache_kafka.KafkaMember(tmp_path / "kafka", 1, place, given)
+    clear = f"127.0.0.1:{sys.modules['server'].free_port()}"
+    kafka.settings = {**given, "listeners": f"PLAINTEXT://{kafka.bootstrap},CLEAR://{clear}"}
+    kafka.brief = True
+    kafka.prepare()
+    nodes = KazooClient(place)
+    try:
+        kafka.start()
+        words = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+        words += ["--coordination", f"zookeeper://{place}", "--node-id", "2"]
+        ours = start_broker(
+            *words, "--set", "inter.broker.listener.name=PLAINTEXT",
+            listen="PLAINTEXT://127.0.0.1:0,CLEAR://127.0.0.1:0",
+        )  # fmt: skip
+        nodes.start()
+        yield clear, ours.bootstrap.split(",")[1], nodes
+    finally:
+        nodes.stop()
+        nodes.close()
+        kafka.kill()
+
+
+def test_brokers_of_kafka_3_9_and_ours_share_tokens(
+    beside: tuple[str, str, KazooClient], eventually: Callable[..., None]
+) -> None:
+    kafka, ours, nodes = beside
+
+    def works(address: str, token: DelegationToken) -> bool:
+        try:
+            with logkernel.connect(address, **by_token(token.token_id, token.password, "SCRAM-SHA-256")) as log:
+                return log.topics() is not None
+        except e.SaslAuthenticationFailed:
+            return False
+
+    with (
+        logkernel.connect(kafka, **settings("ann")) as kafkas, kafkas.admin() as at_kafka,
+        logkernel.connect(ours, **settings("ann")) as own, own.admin() as at_ours,
+    ):  # fmt: skip
+        theirs = at_kafka.create_delegation_token(renewers=["User:bob"])
+        node, _ = nodes.get(zookeeper_tokens.path(theirs.token_id))
+        read = zookeeper_tokens.fact(theirs.token_id, node)
+        assert json.loads(zookeeper_tokens.data(read)) == json.loads(node)
+        made = at_ours.create_delegation_token(renewers=["User:bob"])
+        eventually(lambda: works(ours, theirs), 30, "Kafka's token lets in at ours")
+        eventually(lambda: works(kafka, made), 30, "our token lets in at Kafka's")
+        for here, there in ((at_kafka, at_ours), (at_ours, at_kafka)):
+            ends_ms = here.renew_delegation_token(made.hmac, renew_period_ms=60_000)
+            eventually(
+                lambda ends_ms=ends_ms, there=there: (
+                    ends_ms in [token.expires_ms for token in there.describe_delegation_token()]
+                ),
+                30,
+                "the other one knows when the token ends",
+            )
+        assert {token.token_id: token.hmac for token in at_kafka.describe_delegation_token()} == {
+            token.token_id: token.hmac for token in at_ours.describe_delegation_token()
+        }
+        at_kafka.expire_delegation_token(made.hmac)
+        at_ours.expire_delegation_token(theirs.hmac)
+        eventually(lambda: not works(ours, made), 30, "a token that Kafka removed is gone")
+        eventually(lambda: not works(kafka, theirs), 30, "a token that we removed is gone")
+    assert nodes.get_children(zookeeper_tokens.TOKENS) == []

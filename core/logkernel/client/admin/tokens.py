@@ -57,11 +57,12 @@ def create_delegation_token(
     Raises `DelegationTokenAuthDisabled`; `DelegationTokenRequestNotAllowed` where nobody is logged in, or by a token;
     `DelegationTokenAuthorizationFailed` for an owner for whom this client may not create tokens.
     """
-    for_whom = (None, None) if owner is None else _principal(owner)
     allowed = tuple(renewers)
     request = CreateDelegationTokenRequest(
-        *for_whom, [CreatableRenewers(*_principal(renewer)) for renewer in allowed], max_lifetime_ms
+        renewers=[CreatableRenewers(*_principal(renewer)) for renewer in allowed], max_lifetime_ms=max_lifetime_ms
     )
+    if owner is not None:
+        request.owner_principal_type, request.owner_principal_name = _principal(owner)
     made = yield from ask(request)
     owned_by = _text(made.principal_type, made.principal_name)
     # versions before 3 do not say who asked: it was the owner
