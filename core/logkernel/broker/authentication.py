@@ -14,6 +14,7 @@ from logkernel.errors import ConfigError, PluginError
 
 if TYPE_CHECKING:
     from logkernel.broker.delegation_tokens import DelegationTokens
+    from logkernel.broker.unknown_users import UnknownUsers
     from logkernel.config.broker import BrokerConfig
     from logkernel.security.sasl.scram import ScramCredential, ScramToken
 
@@ -37,10 +38,17 @@ class _Protected:
 class Authentication:
     """Gives each listener its security."""
 
-    def __init__(self, runtime: Runtime, metadata: MetadataManager, tokens: Callable[[], DelegationTokens]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        metadata: MetadataManager,
+        tokens: Callable[[], DelegationTokens],
+        unknown: Callable[[], UnknownUsers],
+    ) -> None:
         self._runtime = runtime
         self._metadata = metadata
         self._tokens = tokens
+        self._unknown = unknown
         self._protected: dict[str, _Protected] = {}
 
     def of(self, listener: str) -> ListenerSecurity | None:
@@ -82,6 +90,7 @@ class Authentication:
                 settings,
                 credential_of=self._credential,
                 token_of=self._token,
+                unknown_of=lambda mechanism: self._unknown().told(SCRAM[mechanism]),
                 checker_of=lambda name: runtime.kernel.password_checker(name, runtime.config),
                 wall_ms=runtime.clock.wall_ms,
             )

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from logkernel.broker.authorization.asking import Authorization
     from logkernel.broker.delegation_tokens import DelegationTokens
     from logkernel.broker.replicas.leader_replica import LeaderReplica
+    from logkernel.broker.unknown_users import UnknownUsers
     from logkernel.errors import KafkaStorageError
     from logkernel.storage.directory import DataDirectory
     from logkernel.storage.disk import Disk
@@ -65,7 +66,7 @@ class Broker:
         self.purgatory = RequestPurgatory(runtime)
         self.turn = Turn(self.purgatory)
         self.metadata = MetadataManager(runtime, lambda: logs.sync_deletions(self.metadata.image.topics), access.size)
-        self.authentication = Authentication(runtime, self.metadata, lambda: self.tokens)
+        self.authentication = Authentication(runtime, self.metadata, lambda: self.tokens, lambda: self.unknown_users)
         self.replicas = ReplicaManager(
             runtime, self.turn, partition_count=self.metadata.partition_count, logs=logs, events=self
         )
@@ -104,6 +105,13 @@ class Broker:
         from logkernel.broker.delegation_tokens import DelegationTokens
 
         return DelegationTokens(self.runtime, self.metadata)
+
+    @cached_property
+    def unknown_users(self) -> UnknownUsers:
+        """Made when the first one logs in."""
+        from logkernel.broker.unknown_users import UnknownUsers
+
+        return UnknownUsers(self.runtime, self.metadata, self.commit)
 
     def _authorization(self) -> Authorization | None:
         if not self.runtime.config.get("authorizer.class.name"):

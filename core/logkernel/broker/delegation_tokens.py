@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 HASH: Final = "sha512"
 """Kafka's: HmacSHA512."""
+SALT_BYTES: Final = 32
 
 
 class DelegationTokens:
@@ -74,7 +75,9 @@ class DelegationTokens:
         known = self._credentials.setdefault(token_id, {})
         if mechanism not in known:
             password = base64.b64encode(self._hmacs[token_id]).decode()
-            known[mechanism] = ScramCredential.of(password, mechanism)
+            # not by chance: brokers that told different salts would tell that there is a token
+            salt = hmac.digest(self._key, f"salt:{mechanism}:{token_id}".encode(), HASH)[:SALT_BYTES]
+            known[mechanism] = ScramCredential.of(password, mechanism, salt=salt)
         return ScramToken(known[mechanism], Principal(*token.owner), token.expires_ms)
 
     def without_expired(self) -> ControllerResult:

@@ -18,6 +18,7 @@
 | acl | the binding as a JSON list, see `vocabulary.Acl` | {} |
 | scram | "MECHANISM:USER" | {"iterations": int, "salt", "stored_key", "server_key": base64} |
 | quota | the entity as a JSON list of [type, name or null], sorted | {key: number} |
+| secret | what for | {"bytes": base64}: made by the first broker that needed it |
 | token | its id | {"owner", "requester": "KIND:NAME", "renewers": […], "issued_ms", "max_ms", "expires_ms": int} |
 
 A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON. While a
@@ -28,6 +29,7 @@ release may have written them.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -40,7 +42,11 @@ from logkernel.errors import UnknownTopicOrPartition, no_partition
 from logkernel.vocabulary import Acl
 
 NO_LEADER = -1
-WATCHED: Final = frozenset({"config", "acl", "scram", "quota", "token", "feature", "features_epoch", "cluster", "gone"})
+UNKNOWN_USERS: Final = "unknown users"
+"""The secret that makes salts of users who do not exist."""
+WATCHED: Final = frozenset(
+    {"config", "acl", "scram", "quota", "token", "secret", "feature", "features_epoch", "cluster", "gone"}
+)
 """Kinds of changes that every broker of a cluster gets from the coordination; the others come from the controller."""
 
 
@@ -163,6 +169,7 @@ class ClusterImage:
     """(user, mechanism) → credential."""
     quotas: dict[Entity, dict[str, float]] = field(factory=dict)
     tokens: Tokens = field(factory=Tokens)
+    secrets: dict[str, bytes] = field(factory=dict, repr=False)
 
     @classmethod
     def of(cls, changes: Iterable[MetadataChange]) -> ClusterImage:
@@ -226,7 +233,7 @@ class ClusterImage:
     def size(self) -> int:
         """Return about how many changes `snapshot` yields."""
         named = len(self.nodes) + len(self.topics) + len(self.configs) + len(self.features) + len(self.gone)
-        access = len(self.acls) + len(self.scram) + len(self.quotas) + len(self.tokens)
+        access = len(self.acls) + len(self.scram) + len(self.quotas) + len(self.tokens) + len(self.secrets)
         return 3 + named + len(self.incarnations) + access
 
     def snapshot(self) -> Iterator[MetadataChange]:
@@ -257,6 +264,8 @@ class ClusterImage:
             yield MetadataChange("quota", quota_key(entity), dict(values))
         for token in self.tokens.values():
             yield token.change()
+        for name, secret in self.secrets.items():
+            yield secret_change(name, secret)
 
 
 def registration_change(node: BrokerRegistration) -> MetadataChange:
@@ -287,6 +296,10 @@ def scram_change(user: str, mechanism: int, credential: Scram | None) -> Metadat
     if credential is not None:
         value = credential._asdict()
     return MetadataChange("scram", f"{mechanism}:{user}", value)
+
+
+def secret_change(name: str, secret: bytes) -> MetadataChange:
+    return MetadataChange("secret", name, {"bytes": base64.b64encode(secret).decode()})
 
 
 Value = Mapping[str, Any] | None
@@ -400,6 +413,13 @@ def _fold_token(image: ClusterImage, key: str, value: Value) -> None:
         image.tokens[key] = Token.of(key, value)
 
 
+def _fold_secret(image: ClusterImage, key: str, value: Value) -> None:
+    if value is None:
+        image.secrets.pop(key, None)
+    else:
+        image.secrets[key] = base64.b64decode(value["bytes"])
+
+
 _FOLDS = {
     "cluster": _fold_cluster,
     "broker": _fold_broker,
@@ -415,4 +435,5 @@ _FOLDS = {
     "scram": _fold_scram,
     "quota": _fold_quota,
     "token": _fold_token,
+    "secret": _fold_secret,
 }

@@ -23,7 +23,7 @@ from logkernel.vocabulary import ANONYMOUS, Principal, Secret
 
 if TYPE_CHECKING:
     from logkernel.security.principals import PrincipalMapping
-    from logkernel.security.sasl.scram import ScramCredential, ScramToken
+    from logkernel.security.sasl.scram import ScramCredential, ScramToken, UnknownUser
     from logkernel.security.tls import TlsSession, TlsSettings
     from logkernel.security.tls_contexts import ReloadingContext
 
@@ -35,6 +35,8 @@ CredentialOf = Callable[[str, str], "ScramCredential | None"]
 """(mechanism, user) → the keys of a SCRAM user."""
 TokenOf = Callable[[str, str], "ScramToken | None"]
 """(mechanism, id) → a delegation token that has not expired."""
+UnknownOf = Callable[[str], "UnknownUser"]
+"""Mechanism → what a SCRAM user who does not exist is told."""
 PLAIN_HANDLER: Final = "plain.sasl.server.callback.handler.class"
 KAFKAS_PLAIN: Final = "PlainServerCallbackHandler"
 """Kafka's own, which has the users of sasl.jaas.config."""
@@ -53,6 +55,7 @@ class ListenerProtection:
         credential_of: CredentialOf,
         checker_of: CheckerOf,
         token_of: TokenOf,
+        unknown_of: UnknownOf,
         wall_ms: Callable[[], int],
     ) -> None:
         """`settings` are `BrokerConfig.security_settings` of the listener. Raises `ConfigError`."""
@@ -66,6 +69,7 @@ class ListenerProtection:
         self._credential_of = credential_of
         self._checker_of = checker_of
         self._token_of = token_of
+        self._unknown_of = unknown_of
         self._wall_ms = wall_ms
         self._context: ReloadingContext | None = None
         self._mapping: PrincipalMapping | None = None
@@ -147,7 +151,8 @@ class ListenerProtection:
         from logkernel.security.sasl.scram import ScramServer
 
         return lambda _: ScramServer(
-            mechanism, partial(self._credential_of, mechanism), partial(self._token_of, mechanism)
+            mechanism, partial(self._credential_of, mechanism), partial(self._token_of, mechanism),
+            unknown=partial(self._unknown_of, mechanism),
         )  # fmt: skip
 
     def _plain(self) -> Callable[[str], Any]:

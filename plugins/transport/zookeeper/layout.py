@@ -40,7 +40,7 @@ PERSISTENT: Final = (
     FACTS, FACT_CHANGES,
 )  # fmt: skip
 """Nodes that must be there before anything else is written."""
-SENSITIVE: Final = ("/config/users", "/delegation_token")
+SENSITIVE: Final = ("/config/users", "/delegation_token", "/logkernel/facts/secret")
 """What only the brokers may read, where nodes have ACLs."""
 
 MAX_NODE_BYTES: Final = 0xFFFFF

@@ -9,7 +9,14 @@ import pytest
 import scramp
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
-from logkernel.security.sasl.scram import MIN_ITERATIONS, ScramClient, ScramCredential, ScramServer, ScramToken
+from logkernel.security.sasl.scram import (
+    MIN_ITERATIONS,
+    ScramClient,
+    ScramCredential,
+    ScramServer,
+    ScramToken,
+    UnknownUser,
+)
 from logkernel.vocabulary import Principal
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -119,6 +126,21 @@ def test_an_unknown_user_has_the_same_salt_each_time_and_another_has_another(mec
     assert salt("nobody") == salt("nobody") != salt("no-one")
     of_a_user = base64.b64encode(ScramCredential.of("p", mechanism).salt)
     assert abs(len(salt("nobody")) - len(of_a_user)) < 50
+
+
+@pytest.mark.parametrize("by_token", [False, True])
+def test_servers_with_one_secret_tell_an_unknown_user_the_same(by_token: bool) -> None:
+    def told(unknown: UnknownUser) -> bytes:
+        server = ScramServer("SCRAM-SHA-256", lambda name: None, unknown=lambda: unknown)
+        first = f"n,,n=nobody,r=abc{',tokenauth=true' if by_token else ''}"
+        return server.evaluate(first.encode()).split(b",", 1)[1]
+
+    one = UnknownUser(b"secret", 16, 8_192)
+    assert told(one) == told(UnknownUser(b"secret", 16, 8_192)) != told(UnknownUser(b"another", 16, 8_192))
+    salt, iterations = told(one).split(b",")
+    size = len(base64.b64decode(salt.removeprefix(b"s=")))
+    assert (size, iterations) == ((32, b"i=4096") if by_token else (16, b"i=8192"))
+    assert "secret" not in repr(one)
 
 
 def test_a_token_authenticates_its_owner_until_it_expires() -> None:

@@ -48,7 +48,7 @@ from logkernel.vocabulary import IsrProposal, TopicPartition
 
 log = logging.getLogger("logkernel.cluster")
 
-ANYBODYS: Final = frozenset({"config", "acl", "scram", "quota", "token", "log_dirs"})
+ANYBODYS: Final = frozenset({"config", "acl", "scram", "quota", "token", "secret", "log_dirs"})
 """Kinds of changes that any broker commits, as the one that was asked."""
 
 

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -22,8 +23,6 @@ MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 1_000_000
 """What a client derives a key with at most, which takes it a second. Kafka's brokers keep 4,096 to 16,384, but older
 ones had no upper bound; a hostile server may name 2^31."""
-_UNKNOWN_USERS = secrets.token_bytes(32)
-"""Makes the salt of a user that does not exist: the same each time, like that of one who does."""
 
 
 @attrs.frozen
@@ -52,6 +51,22 @@ class ScramToken:
     credential: ScramCredential
     owner: Principal
     expires_ms: int
+
+
+@attrs.frozen
+class UnknownUser:
+    """What a user who does not exist is told: a salt made of a secret and the name, the same each time."""
+
+    secret: bytes = attrs.field(repr=False)
+    salt_bytes: int = 32
+    """At most 64."""
+    iterations: int = MIN_ITERATIONS
+
+    def salt(self, mechanism: str, username: str) -> bytes:
+        return hmac.digest(self.secret, f"{mechanism}:{username}".encode(), "sha512")[: self.salt_bytes]
+
+
+THIS_PROCESS: Final = UnknownUser(secrets.token_bytes(32))
 
 
 class ScramClient:
@@ -125,16 +140,19 @@ class ScramServer:
         credential_of: Callable[[str], ScramCredential | None],
         token_of: Callable[[str], ScramToken | None] | None = None,
         *,
+        unknown: Callable[[], UnknownUser] = lambda: THIS_PROCESS,
         nonce: str = "",
     ) -> None:
         """`credential_of` is asked by user, `token_of` by token id where a client says `tokenauth`. An unknown one is
-        refused at the end, as one with a wrong password is. Without a nonce, it makes one."""
+        told what `unknown` says, and is refused at the end, as one with a wrong password is. Without a nonce, it makes
+        one."""
         self.name = mechanism
         self.principal: Principal | None = None
         self.expires_ms: int | None = None
         self._algorithm = _algorithm(mechanism)
         self._credential_of = credential_of
         self._token_of = token_of
+        self._unknown = unknown
         self._nonce = nonce or messages.new_nonce()
         self._claimed: Principal | None = None
         self._claimed_until: int | None = None
@@ -168,11 +186,14 @@ class ScramServer:
         elif (credential := self._credential_of(first.username)) is not None:
             self._claimed = Principal("User", first.username)
             return credential
-        return self._credential_of_nobody(first.username)
+        return self._credential_of_nobody(first)
 
-    def _credential_of_nobody(self, username: str) -> ScramCredential:
-        salt = _hmac(self._algorithm, _UNKNOWN_USERS, username.encode())
-        return ScramCredential(salt, secrets.token_bytes(len(salt)), secrets.token_bytes(len(salt)), MIN_ITERATIONS)
+    def _credential_of_nobody(self, first: messages.ClientFirst) -> ScramCredential:
+        told = self._unknown()
+        if first.by_token:  # every token has a salt and iterations of this size
+            told = UnknownUser(told.secret)
+        key = secrets.token_bytes(hashlib.new(self._algorithm).digest_size)
+        return ScramCredential(told.salt(self.name, first.username), key, key, told.iterations)
 
     def _check(self, message: bytes) -> bytes:
         final = messages.client_final_of(message)

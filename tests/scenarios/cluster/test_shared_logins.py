@@ -1,0 +1,95 @@
+"""What brokers of a cluster share of who may log in: delegation tokens, and what they tell users who do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logkernel
+from logkernel.broker.broker import Broker
+from logkernel.broker.build import build
+from logkernel.contracts import RequestContext
+from logkernel.requests import access as a
+from logkernel.vocabulary import Principal
+
+KEY = "delegation.token.secret.key"
+SECURE = (
+    "listeners=OUT://127.0.0.1:0", "listener.security.protocol.map=OUT:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512", f"{KEY}=hush",
+)  # fmt: skip
+
+
+def ask(broker: Broker, request: Any) -> Any:
+    found: list[Any] = []
+    broker.submit(request, RequestContext(principal=Principal("User", "ann")), found.append)
+    (response,) = found
+    return response
+
+
+def told(broker: Broker, user: str, rest: str = "", mechanism: str = "SCRAM-SHA-256") -> bytes:
+    """Salt and iterations, as a client sees them."""
+    security = broker.security("OUT")
+    assert security is not None
+    made = security.mechanism(mechanism, "127.0.0.1")
+    return made.evaluate(f"n,,n={user},r=abc{rest}".encode()).split(b",", 1)[1]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Any:
+    brokers: list[Broker] = []
+
+    def start() -> Broker:
+        brokers.append(build(None, [*SECURE, f"log.dirs={tmp_path}"]))
+        brokers[-1].start()
+        return brokers[-1]
+
+    yield start
+    brokers[-1].close()
+
+
+def test_users_and_tokens_that_do_not_exist_are_told_the_same_after_a_restart(begin: Callable[[], Broker]) -> None:
+    one = begin()
+    token = ask(one, a.CreateDelegationTokenRequest())
+    users = [("nobody", ""), ("none", ",tokenauth=true"), (token.token_id, ",tokenauth=true")]
+    before = [told(one, *user) for user in users]
+    assert len(set(before)) == 3
+    one.close()
+    again = begin()
+    assert [told(again, *user) for user in users] == before
+    assert told(again, "nobody", mechanism="SCRAM-SHA-512") != before[0]
+
+
+def test_a_user_who_does_not_exist_is_told_what_most_users_are(begin: Callable[[], Broker]) -> None:
+    broker = begin()
+    rows = [
+        a.ScramCredentialUpsertion(name, 1, iterations, b"s" * 20, b"p" * 32)
+        for name, iterations in (("ann", 8_192), ("bob", 4_096), ("cat", 8_192))
+    ]
+    ask(broker, a.AlterUserScramCredentialsRequest([], rows))
+    known, unknown = told(broker, "ann"), told(broker, "nobody")
+    assert known.endswith(b",i=8192")
+    assert unknown.endswith(b",i=8192")
+    assert len(known) == len(unknown)
+    assert known != unknown
+
+
+def test_every_broker_knows_a_token_and_the_secret_of_unknown_users(eventually: Callable[..., None]) -> None:
+    with logkernel.open_cluster(brokers=2, delegation_token_secret_key="hush") as cluster:
+
+        def at(node: int, question: Callable[[Broker], Any]) -> Any:
+            broker = cluster._managed_broker(node).broker
+            assert broker is not None
+            return cluster.run(lambda: question(broker))
+
+        token = at(1, lambda broker: ask(broker, a.CreateDelegationTokenRequest()))
+        secret = at(1, lambda broker: broker.unknown_users.told(1).secret)
+        for node in (1, 2):
+            eventually(lambda node=node: at(node, lambda broker: "unknown users" in broker.metadata.image.secrets))
+            eventually(lambda node=node: at(node, lambda broker: token.token_id in broker.metadata.image.tokens))
+            assert at(node, lambda broker: broker.unknown_users.told(1).secret) == secret
+            assert at(node, lambda broker: broker.tokens.by_hmac(token.hmac)).id == token.token_id
+        assert at(2, lambda broker: ask(broker, a.ExpireDelegationTokenRequest(token.hmac, -1))).error_code == 0
+        eventually(lambda: not at(1, lambda broker: broker.metadata.image.tokens))
