@@ -8,6 +8,8 @@ Every grant is on these resources; nobody but `root` has one on another:
     topic              orders, fresh and auto-USER, of which only orders exists
     group              app (classic, empty, with offsets), live, plain (KIP-848), share, share-plain (KIP-932), gone
     transactional id   tx (open), tx2
+    user               User:owner, who has a delegation token that `root` asked for
+    token              this token
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from logkernel.requests import (
 )
 from logkernel.vocabulary import NO_ID, AclOperation, Record, ResourceType
 
-ROOT = "root"
+ROOT, OWNER, KEY = "root", "owner", b"hush"
+"""`KEY` is the broker's delegation.token.secret.key."""
 TOPICS, GROUPS = ("orders", "fresh"), ("app", "live", "plain", "share", "share-plain", "gone")
 IDS = ("tx", "tx2")
 OPERATIONS = {
@@ -45,6 +48,8 @@ OPERATIONS = {
     "group": "READ DELETE DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS",
     "cluster": "CREATE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS IDEMPOTENT_WRITE ALTER DESCRIBE",
     "id": "DESCRIBE WRITE TWO_PHASE_COMMIT",
+    "user": "CREATE_TOKENS DESCRIBE_TOKENS",
+    "token": "DESCRIBE",
 }
 TOGETHER = (
     "group-READ+topic-READ", "group-READ+topic-DESCRIBE", "group-DESCRIBE+topic-DESCRIBE", "group-DELETE+topic-READ",
@@ -56,7 +61,7 @@ USERS = ("none", *(f"{kind}-{one}" for kind, words in OPERATIONS.items() for one
 """A user's name says what it may do."""
 KINDS = {
     "topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.CLUSTER,
-    "id": ResourceType.TRANSACTIONAL_ID,
+    "id": ResourceType.TRANSACTIONAL_ID, "user": ResourceType.USER, "token": ResourceType.DELEGATION_TOKEN,
 }  # fmt: skip
 CODES = {
     29: "TOPIC_AUTHORIZATION_FAILED", 30: "GROUP_AUTHORIZATION_FAILED", 31: "CLUSTER_AUTHORIZATION_FAILED",
@@ -72,13 +77,14 @@ Ask = Callable[[str, Any], Any]
 """(user, request) → response."""
 
 
-def acls(user: str) -> Iterator[access.AclCreation]:
+def acls(user: str, token: str) -> Iterator[access.AclCreation]:
     if user == "none":
         return
     for grant in user.split("+"):
         kind, *words = grant.split("-")
         names = {
-            "topic": (*TOPICS, f"auto-{user}"), "group": GROUPS, "cluster": ("kafka-cluster",), "id": IDS
+            "topic": (*TOPICS, f"auto-{user}"), "group": GROUPS, "cluster": ("kafka-cluster",), "id": IDS,
+            "user": (f"User:{OWNER}",), "token": (token,),
         }[kind]  # fmt: skip
         for permission, operation in ((3, words[0]), *((2, word) for word in words[2:])):
             for name in names:
@@ -132,8 +138,11 @@ def set_up(ask: Ask, retried: Callable[[Callable[[], bool]], None]) -> dict[UUID
     made = ask(ROOT, topics.CreateTopicsRequest([topics.CreatableTopic(name, 1, 1) for name in ("orders", "secret")]))
     assert [row.error_code for row in made.topics] == [0, 0]
     names = {row.topic_id: row.name for row in made.topics}
+    token = ask(ROOT, access.CreateDelegationTokenRequest("User", OWNER, [], -1))
+    assert token.error_code == 0
+    retried(lambda: len(ask(ROOT, access.DescribeDelegationTokenRequest()).tokens) == 1)
     for user in USERS:
-        creations = list(acls(user))
+        creations = list(acls(user, token.token_id))
         if creations:
             assert {row.error_code for row in ask(ROOT, access.CreateAclsRequest(creations)).results} == {0}
     finds = [
@@ -434,6 +443,18 @@ CASES = (
         [quorum.TopicData("__cluster_metadata", [quorum.PartitionData(0)])]
     )),
     Case("UnregisterBroker", lambda user, ids: quorum.UnregisterBrokerRequest(99)),
+    Case("DescribeDelegationToken", lambda user, ids: access.DescribeDelegationTokenRequest(),
+         lambda response: [row.principal_name for row in response.tokens]),
+    Case("DescribeDelegationToken of its owner", lambda user, ids: access.DescribeDelegationTokenRequest(
+        [access.DescribeDelegationTokenOwner("User", OWNER)]
+    ), lambda response: [row.principal_name for row in response.tokens]),
+    Case("CreateDelegationToken for another", lambda user, ids: access.CreateDelegationTokenRequest(
+        "User", OWNER, [], -1
+    )),
+    Case("CreateDelegationToken for a third", lambda user, ids: access.CreateDelegationTokenRequest(
+        "User", "third", [], -1
+    )),
+    Case("CreateDelegationToken", lambda user, ids: access.CreateDelegationTokenRequest(None, None, [], -1)),
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[2] / "bench"), str(HERE)]
 
 import apache_kafka  # noqa: E402
-from authorization_cases import ROOT, USERS, set_up, table  # noqa: E402
+from authorization_cases import KEY, ROOT, USERS, set_up, table  # noqa: E402
 from server import free_port  # noqa: E402
 
 from logkernel.plugins.transport.tcp.channel import TcpChannel  # noqa: E402
@@ -38,6 +38,7 @@ def settings(port: int, client_port: int, controller_port: int, logins: dict[str
         "listener.name.client.plain.sasl.jaas.config": f"{LOGIN} {known};",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:ANONYMOUS;User:{logins[ROOT]}",
+        "delegation.token.secret.key": KEY.decode(),
         "group.coordinator.rebalance.protocols": "classic,consumer,share",
         "group.consumer.session.timeout.ms": "60000",
         "group.share.session.timeout.ms": "60000",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden.authorization.authorization_cases import ROOT, set_up, table
+from golden.authorization.authorization_cases import KEY, ROOT, set_up, table
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
@@ -67,6 +67,7 @@ def retried(step: Callable[[], bool]) -> None:
 def ours() -> Iterator[dict[str, list[str]]]:
     settings = [
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer", f"super.users=User:{ROOT}",
+        f"delegation.token.secret.key={KEY.decode()}",
         "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1",
         "share.coordinator.state.topic.num.partitions=1",
     ]  # fmt: skip
