@@ -251,7 +251,7 @@ def unset_quotas(keys: tuple[str, ...], connection: ConnectionOptions, as_json: 
 
 @click.group
 def users() -> None:
-    """List, set or delete SCRAM users. logkernel brokers store users but do not authenticate clients yet."""
+    """List, set or delete SCRAM users, whom listeners of SASL let in."""
 
 
 @users.command("list")

@@ -1,4 +1,4 @@
-"""SCRAM users: the keys that check their passwords (RFC 5802) are stored and described. No login uses them yet.
+"""SCRAM users: the keys that check their passwords (RFC 5802) are stored and described.
 
 A client sends the salted password. The controller stores only the two keys that a server needs, StoredKey and
 ServerKey. Nobody can log in with these; with the salted password that would be possible.
