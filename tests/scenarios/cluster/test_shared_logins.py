@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-import logkernel
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
+from logkernel.broker.governance.access import ClusterAccess
+from logkernel.cluster.network import ProcessNetwork
+from logkernel.cluster.store import SharedStore
 from logkernel.contracts import RequestContext
+from logkernel.kernel import Kernel
 from logkernel.requests import access as a
 from logkernel.vocabulary import Principal
 
@@ -20,6 +23,10 @@ SECURE = (
     "listeners=OUT://127.0.0.1:0", "listener.security.protocol.map=OUT:SASL_PLAINTEXT",
     "sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512", f"{KEY}=hush",
 )  # fmt: skip
+
+
+def no_log() -> Any:
+    raise AssertionError("memory keeps no log")
 
 
 def ask(broker: Broker, request: Any) -> Any:
@@ -76,20 +83,33 @@ def test_a_user_who_does_not_exist_is_told_what_most_users_are(begin: Callable[[
     assert known != unknown
 
 
-def test_every_broker_knows_a_token_and_the_secret_of_unknown_users(eventually: Callable[..., None]) -> None:
-    with logkernel.open_cluster(brokers=2, delegation_token_secret_key="hush") as cluster:
-
-        def at(node: int, question: Callable[[Broker], Any]) -> Any:
-            broker = cluster._managed_broker(node).broker
-            assert broker is not None
-            return cluster.run(lambda: question(broker))
-
-        token = at(1, lambda broker: ask(broker, a.CreateDelegationTokenRequest()))
-        secret = at(1, lambda broker: broker.unknown_users.told(1).secret)
-        for node in (1, 2):
-            eventually(lambda node=node: at(node, lambda broker: "unknown users" in broker.metadata.image.secrets))
-            eventually(lambda node=node: at(node, lambda broker: token.token_id in broker.metadata.image.tokens))
-            assert at(node, lambda broker: broker.unknown_users.told(1).secret) == secret
-            assert at(node, lambda broker: broker.tokens.by_hmac(token.hmac)).id == token.token_id
-        assert at(2, lambda broker: ask(broker, a.ExpireDelegationTokenRequest(token.hmac, -1))).error_code == 0
-        eventually(lambda: not at(1, lambda broker: broker.metadata.image.tokens))
+def test_every_broker_knows_a_token_and_the_secret_of_unknown_users() -> None:
+    store = SharedStore(Kernel().coordination("memory", no_log))
+    network = ProcessNetwork(lambda call: None)
+    one, two = (
+        build(
+            None, [f"{KEY}=hush", "log.dirs=/data", f"node.id={node}", "log.cleaner.enable=false"], in_memory=True,
+            access=ClusterAccess(store.session, network.transport(node)),
+        )
+        for node in (1, 2)
+    )  # fmt: skip
+    try:
+        for broker in (one, two):
+            broker.start()
+            broker.governance.join()
+            broker.step()
+        token = ask(one, a.CreateDelegationTokenRequest())
+        secret = one.unknown_users.told(1).secret
+        for broker in (one, two):
+            broker.step()
+            assert broker.unknown_users.told(1).secret == secret
+            assert list(broker.metadata.image.secrets.values()) == [secret]
+            found = broker.tokens.by_hmac(token.hmac)
+            assert found is not None
+            assert found.id == token.token_id
+        assert ask(two, a.ExpireDelegationTokenRequest(token.hmac, -1)).error_code == 0
+        one.step()
+        assert one.tokens.by_hmac(token.hmac) is None
+    finally:
+        one.close()
+        two.close()
