@@ -11,7 +11,7 @@ from typing import Any
 
 from logkernel.attrs_lite import evolve, field, frozen, mutable
 from logkernel.config.nearest import nearest
-from logkernel.config.values import LIST, Each, OneOf, Type, Validator, parse
+from logkernel.config.values import LIST, PASSWORD, Each, OneOf, Type, Validator, parse
 from logkernel.errors import PluginError
 
 BROKER = "broker"
@@ -175,7 +175,8 @@ def _judge(declared: PluginDeclaration, setting: Setting) -> None:
 
 def _enter(tables: Tables, declared: PluginDeclaration, setting: Setting) -> None:
     live = setting.dynamic or setting.scope != BROKER
-    own = evolve(setting, plugin=declared.plugin, dynamic=live)
+    secret = setting.sensitive or setting.type == PASSWORD
+    own = evolve(setting, plugin=declared.plugin, dynamic=live, sensitive=secret)
     if setting.scope == TOPIC and not setting.synonyms:
         own = evolve(own, synonyms=(setting.name,))
         behind = evolve(own, scope=BROKER, synonyms=(), dynamic=False, doc=f"Default of the topic setting. {own.doc}")

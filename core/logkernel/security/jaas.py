@@ -41,6 +41,11 @@ _TOKEN: Final = re.compile(
       | (?P<end>\Z) )""",
     re.VERBOSE | re.DOTALL,
 )
+_PIECE: Final = re.compile(
+    r"""//[^\r\n]*|/\*.*?\*/|"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*'|(?P<word>[^\s"'{};/]+)|(?P<brace>[{}])|.""",
+    re.DOTALL,
+)
+"""Of a file with sections: what holds no brace, a word, or a brace."""
 _CLASS: Final = re.compile(r"[A-Za-z_$][\w$]{0,99}(?:\.[A-Za-z_$][\w$]{0,99}){2,9}", re.ASCII)
 _ESCAPE: Final = re.compile(r"\\([0-3][0-7]{0,2}|[0-7]{1,2}|.)", re.DOTALL)
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -72,21 +77,53 @@ class LoginModule:
         return (self.option(name) or "").lower() == "true"
 
 
-def parse(text: str) -> LoginModule:
-    """Return the only login module of a configuration. Raises `ConfigError`; it shows no option's value."""
+def parse(text: str, name: str = NAME, modules: Mapping[str, str] = MODULES) -> LoginModule:
+    """Return the only login module of a configuration, which is the setting `name` and may have one of `modules`.
+    Raises `ConfigError`; it shows no option's value."""
     if len(text) > LONGEST:
-        raise ConfigError(f"{NAME} has more than {LONGEST} characters; give one login module")
+        raise ConfigError(f"{name} has more than {LONGEST} characters; give one login module")
+    try:
+        return _parse(text, name, modules)
+    except _Wrong as wrong:
+        raise ConfigError(f'{name}: {wrong}; write CLASS required NAME="VALUE" …;') from None
+
+
+def section(text: str, name: str) -> str | None:
+    """Return what is in `NAME { … }` of a login file, as Java reads it; `text` itself where it has no sections.
+
+    None where it has sections, and none of this name. What is in it is not looked at: `parse` does that.
+    """
+    depth, word, begins, has_sections = 0, "", 0, False
+    for piece in _PIECE.finditer(text):
+        if piece["word"] is not None:
+            word = piece["word"]
+        elif piece["brace"] == "{":
+            depth, has_sections = depth + 1, True
+            if depth == 1:
+                begins = piece.end() if word == name else -1
+        elif piece["brace"] == "}":
+            depth -= 1
+            if depth == 0 and begins >= 0:
+                return text[begins : piece.start()]
+    return None if has_sections else text
+
+
+class _Wrong(Exception):
+    """What is wrong with the text; it shows no option's value."""
+
+
+def _parse(text: str, name: str, modules: Mapping[str, str]) -> LoginModule:
     tokens = _tokens(text)
     kind, module = next(tokens)
     if kind == "end":
-        raise _wrong("it names no login module")
-    family = _family(module if kind != "sign" else "")
+        raise _Wrong("it names no login module")
+    family = _family(module if kind != "sign" else "", name, modules)
     kind, flag = next(tokens)
     if kind == "end" or flag.lower() not in FLAGS:
-        raise _wrong("the word `required` is missing behind the class")
+        raise _Wrong("the word `required` is missing behind the class")
     options = _options(tokens)
     if next(tokens)[0] != "end":
-        raise _wrong("it has more than one login module, or text behind the semicolon")
+        raise _Wrong("it has more than one login module, or text behind the semicolon")
     return LoginModule(module, family, options)
 
 
@@ -99,34 +136,30 @@ def _options(tokens: Iterator[tuple[str, str]]) -> dict[str, Secret]:
         if kind == "end":
             break
         if kind == "sign":
-            raise _wrong("a `=` has no option before it")
+            raise _Wrong("a `=` has no option before it")
         if next(tokens) != ("sign", "="):
-            raise _wrong(f"option {len(options) + 1} has no `=` behind it")
+            raise _Wrong(f"option {len(options) + 1} has no `=` behind it")
         kind, value = next(tokens)
         if kind not in ("word", "quoted"):
-            raise _wrong(f"option {len(options) + 1} has no value")
+            raise _Wrong(f"option {len(options) + 1} has no value")
         options[name] = Secret(value)
-    raise _wrong("the semicolon at the end is missing")
+    raise _Wrong("the semicolon at the end is missing")
 
 
-def _family(module: str) -> str:
-    found = MODULES.get(module.removeprefix(_SHADED))
+def _family(module: str, name: str, modules: Mapping[str, str]) -> str:
+    found = modules.get(module.removeprefix(_SHADED))
     if found is not None:
         return found
     if module == _IAM:
         raise ConfigError(
-            f"{NAME}: AWS_MSK_IAM is a mechanism of Java's clients only; set sasl.mechanism=OAUTHBEARER, with a"
+            f"{name}: AWS_MSK_IAM is a mechanism of Java's clients only; set sasl.mechanism=OAUTHBEARER, with a"
             " provider of tokens"
         )
     shown = module if _CLASS.fullmatch(module) else "its first word"  # which may be a secret, pasted to the wrong place
     raise ConfigError(
-        f"{NAME}: {shown} is not a login module that this client knows, and no class is loaded by its name; use one of"
-        f" {', '.join(MODULES)}"
+        f"{name}: {shown} is not a login module that this client knows, and no class is loaded by its name; use one of"
+        f" {', '.join(modules)}"
     )
-
-
-def _wrong(why: str) -> ConfigError:
-    return ConfigError(f'{NAME}: {why}; write CLASS required NAME="VALUE" …;')
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
@@ -135,7 +168,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     while True:
         found = _TOKEN.match(text, at)
         if found is None:
-            raise _wrong("a quote is not closed, or a character stands outside of quotes")
+            raise _Wrong("a quote is not closed, or a character stands outside of quotes")
         at = found.end()
         kind = str(found.lastgroup)
         value = found[kind]

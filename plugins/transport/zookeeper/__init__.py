@@ -4,7 +4,9 @@ them with brokers of Apache Kafka 3.
     layout, entities   the nodes: paths and JSON, both ways; pure.  tokens: those of delegation tokens
     plan               what a controller writes for its changes; pure
     options            settings, addresses; pure
-    connection         kazoo, bounded in time and size
+    client             kazoo with our TLS, answers of bounded size, and the reason of each failure
+    refusals           these reasons, as problem and remedy; pure
+    connection         a client, bounded in time
     reading, writing   nodes to facts; what any broker may write
     watched            what is watched, read anew and reported
     session            `contracts.SharedCoordination`
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from logkernel.config.definitions import Setting
-from logkernel.config.values import BOOLEAN, INT, PASSWORD, STRING, Between
+from logkernel.config.values import BOOLEAN, INT, LIST, PASSWORD, STRING, Between
 from logkernel.contracts import Coordination, Settings, StateLog
 from logkernel.hookspecs import hookimpl
 
@@ -41,12 +43,20 @@ SETTINGS = (
     ),
     Setting(
         "zookeeper.set.acl", BOOLEAN, "false", None,
-        "Let only the user of logkernel.zookeeper.digest change the nodes that brokers make; all may read them, but for"
-        " those of users.",
+        "Let only this broker's user change the nodes that it makes. All may read them, but for those of users, brokers"
+        " and delegation tokens. Nodes that are there keep their ACLs.",
+    ),
+    Setting(
+        "zookeeper.sasl.jaas.config", PASSWORD, None, None,
+        "As whom this broker logs in to ZooKeeper by SASL: the section Client of Kafka's JAAS file, or the whole file's"
+        ' text; org.apache.zookeeper.server.auth.DigestLoginModule required username="…" password="…"; A setting of'
+        " logkernel: Kafka reads a file that java.security.auth.login.config names.",
+        own=True,
     ),
     Setting(
         "logkernel.zookeeper.digest", PASSWORD, None, None,
-        "user:password, as whom brokers are known to ZooKeeper (scheme digest). A setting of logkernel, not of Kafka.",
+        "user:password, as whom brokers are known to ZooKeeper by its scheme digest, without SASL. A setting of"
+        " logkernel, not of Kafka.",
         own=True,
     ),
     Setting("zookeeper.ssl.client.enable", BOOLEAN, "false", None, "Speak TLS with ZooKeeper."),
@@ -56,22 +66,34 @@ SETTINGS = (
     ),
     Setting(
         "zookeeper.ssl.truststore.location", STRING, None, None,
-        "PEM file of the certificates that sign ZooKeeper's; the system's without it.",
+        "File of the certificates that sign ZooKeeper's; the system's without it.",
     ),
-    Setting("zookeeper.ssl.truststore.type", STRING, None, None, "PEM, which a name in .pem says as well."),
     Setting(
-        "zookeeper.ssl.truststore.password", PASSWORD, None, None,
-        "PEM files of certificates have none; of no effect.", inert=True,
+        "zookeeper.ssl.truststore.type", STRING, None, None,
+        "PEM, PKCS12 or JKS; by default what the file's name ends with: .pem, .p12, .pfx or .jks.",
     ),
+    Setting("zookeeper.ssl.truststore.password", PASSWORD, None, None, "The password of that file."),
     Setting(
         "zookeeper.ssl.keystore.location", STRING, None, None,
-        "PEM file of this broker's certificate and key, where ZooKeeper asks for them.",
+        "File of this broker's certificate and key, where ZooKeeper asks for them.",
     ),
-    Setting("zookeeper.ssl.keystore.type", STRING, None, None, "PEM, which a name in .pem says as well."),
-    Setting("zookeeper.ssl.keystore.password", PASSWORD, None, None, "The password of that key."),
+    Setting(
+        "zookeeper.ssl.keystore.type", STRING, None, None,
+        "PEM, PKCS12 or JKS; by default what the file's name ends with: .pem, .p12, .pfx or .jks.",
+    ),
+    Setting("zookeeper.ssl.keystore.password", PASSWORD, None, None, "The password of that file and its key."),
     Setting(
         "zookeeper.ssl.endpoint.identification.algorithm", STRING, "HTTPS", None,
         "HTTPS: the certificate has to name the server's host; empty: any host.",
+    ),
+    Setting(
+        "zookeeper.ssl.protocol", STRING, "TLSv1.2", None,
+        "The version of TLS, where zookeeper.ssl.enabled.protocols is not set: TLSv1.2 or TLSv1.3.",
+    ),
+    Setting("zookeeper.ssl.enabled.protocols", LIST, None, None, "The versions of TLS: TLSv1.2, TLSv1.3, or both."),
+    Setting(
+        "zookeeper.ssl.cipher.suites", LIST, None, None,
+        "Suites of TLS, by Java's names or OpenSSL's; the library's choice without it.",
     ),
 )  # fmt: skip
 

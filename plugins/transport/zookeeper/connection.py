@@ -14,35 +14,35 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kazoo.client import KazooClient, TransactionRequest
+from kazoo.client import TransactionRequest
 from kazoo.exceptions import (
+    AuthFailedError,
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
     NoAuthError,
     NodeExistsError,
     NoNodeError,
+    SessionClosedRequireSaslError,
     SessionExpiredError,
     UnimplementedError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol import serialization as wire
-from kazoo.protocol.connection import ConnectionDropped
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id
 
 from logkernel.errors import ClusterAuthorizationFailed, KafkaStorageError
 
-from .options import Options
+from .client import Client
+from .options import JAAS, Login, Options
 from .plan import Check, Create, Delete, Operation, Set
+from .refusals import MECHANISM, Refusal, refusal_of
 
-MAX_ANSWER_BYTES: Final = 64 << 20
-"""No answer is larger: the longest are lists of topics."""
 BULK: Final = 100
 """Nodes that one request reads."""
 CLOSE_S: Final = 2.0
-GET_DATA, ERROR = 4, -1
 
 log = logging.getLogger("logkernel.zookeeper")
 kazoo_log = logging.getLogger("logkernel.zookeeper.kazoo")
@@ -63,57 +63,6 @@ class Node(NamedTuple):
     ctime: int
     owner: int
     """The session that an ephemeral node ends with; 0 for any other."""
-
-
-class _MultiRead:
-    """A request of kazoo's kind: reads many nodes at once (ZooKeeper 3.6)."""
-
-    type = 22
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = paths
-
-    def serialize(self) -> bytes:
-        body = bytearray()
-        for path in self.paths:
-            body += wire.MultiHeader(GET_DATA, False, -1).serialize() + wire.write_string(path) + b"\0"
-        return bytes(body + wire.multiheader_struct.pack(-1, True, -1))
-
-    @classmethod
-    def deserialize(cls, data: bytes, offset: int) -> list[Any]:
-        """For each path (data, stat), or the number of an error."""
-        found: list[Any] = []
-        header, offset = wire.MultiHeader.deserialize(data, offset)
-        while not header.done:
-            if header.type == GET_DATA:
-                value, offset = wire.read_buffer(data, offset)
-                found.append((value, wire.ZnodeStat._make(wire.stat_struct.unpack_from(data, offset))))
-                offset += wire.stat_struct.size
-            else:
-                found.append(wire.int_struct.unpack_from(data, offset)[0])
-                offset += wire.int_struct.size
-            header, offset = wire.MultiHeader.deserialize(data, offset)
-        return found
-
-
-class _Client(KazooClient):  # type: ignore[misc]
-    """kazoo's client, with answers of bounded length and reads of many nodes."""
-
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        read = self._connection._read
-
-        def bounded(length: int, timeout: float) -> Any:
-            if not 0 <= length <= MAX_ANSWER_BYTES:
-                raise ConnectionDropped(f"an answer of {length} bytes")
-            return read(length, timeout)
-
-        self._connection._read = bounded
-
-    def read_many(self, paths: Sequence[str]) -> Any:
-        answer = self.handler.async_result()
-        self._call(_MultiRead(paths), answer)
-        return answer
 
 
 Ask = Callable[[], Any]
@@ -140,38 +89,59 @@ class Connection:
         self.dropped_s: float | None = None
         """Since when (monotonic) there is no connection; None while there is one."""
         self._reads_many = True
-        tls = options.tls
-        self._client = _Client(
+        self._settled = threading.Event()
+        """It was connected once, or all servers refused it."""
+        self._refusals: dict[tuple[str, int], Refusal] = {}
+        """Server → why it was of no use, since the connection was there last."""
+        login = options.login
+        self._client = Client(
+            self._tried,
+            options.tls,
             hosts=options.address.hosts,
             timeout=options.session_timeout_ms / 1000,
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0),
-            auth_data=[("digest", options.digest)] if options.digest else [],
+            auth_data=[("digest", options.digest.reveal())] if options.digest else [],
+            sasl_options=None if login is None else _sasl(login),
             logger=kazoo_log,
-            use_ssl=tls is not None,
-            ca=tls.trust if tls else None,
-            certfile=tls.key if tls else None,
-            keyfile=tls.key if tls else None,
-            keyfile_password=tls.key_password if tls else None,
-            check_hostname=tls is not None and tls.check_host,
         )
         self._client.add_listener(self._changed)
-        self._live = self._client.start_async()
+        self._client.start_async()
 
     # ------------------------------------------------------------ state; kazoo's thread
 
     def _changed(self, state: str) -> None:
+        """kazoo says that it is connected before it has logged in, so `_tried` notes that."""
         if state == KazooState.CONNECTED:
-            self.is_up, self.dropped_s = True, None
+            return
+        self.is_up = False
+        self.drops += 1
+        if self.dropped_s is None:
+            self.dropped_s = time.monotonic()
+        if state == KazooState.LOST:
+            self.is_lost = True
         else:
-            self.is_up = False
-            self.drops += 1
-            if self.dropped_s is None:
-                self.dropped_s = time.monotonic()
-            if state == KazooState.LOST:
-                self.is_lost = True
-            else:
-                self.wakeup_in(self._options.lost_s)
+            self.wakeup_in(self._options.lost_s)
         self.wakeup()
+
+    def _tried(self, host: str, port: int, error: Exception | None) -> None:
+        if error is None:
+            self._refusals = {}
+            self.is_up, self.dropped_s = True, None
+            self._settled.set()
+            self.wakeup()
+            return
+        found = refusal_of(f"{host}:{port}", error, self._options)
+        if found is None:
+            log.debug("no session: server=%s:%d error=%r", host, port, error)
+            return
+        if found.is_certain and found != self._refusals.get((host, port)):
+            log.warning("ZooKeeper gives no session: %s", found.text)
+        self._refusals = {**self._refusals, (host, port): found}
+        if found.ends_all:
+            self.is_lost = True
+        are_all = len(self._refusals) >= len(self._client.hosts)
+        if found.ends_all or (are_all and all(each.is_certain for each in self._refusals.values())):
+            self._settled.set()
 
     def wakeup_in(self, seconds: float) -> None:
         timer = threading.Timer(seconds + 0.01, lambda: self.wakeup())
@@ -182,8 +152,13 @@ class Connection:
 
     def wait(self, seconds: float) -> bool:
         """Whether it is connected, at the latest after so long."""
-        self._live.wait(seconds)
+        self._settled.wait(seconds)
         return self.is_up
+
+    def refusal(self, *, certain: bool = False) -> str | None:
+        """Why servers refuse this broker, problem and remedy, or only why they will go on to; None where none said."""
+        found = [each for each in self._refusals.values() if each.is_certain or not certain]
+        return max(found, key=lambda each: (each.ends_all, each.is_certain)).text if found else None
 
     @property
     def session_id(self) -> int:
@@ -233,8 +208,12 @@ class Connection:
         except (ConnectionLoss, SessionExpiredError, ConnectionClosedError, KazooTimeoutError) as error:
             raise Unanswered(f"ZooKeeper did not answer ({type(error).__name__}); try again") from None
         except NoAuthError:
+            raise _forbidden() from None
+        except AuthFailedError:
+            raise Unanswered("ZooKeeper refused the login of this broker; begin a new session") from None
+        except SessionClosedRequireSaslError:
             raise ClusterAuthorizationFailed(
-                "ZooKeeper refuses this broker; set logkernel.zookeeper.digest to the user that made the nodes"
+                f"ZooKeeper serves only brokers that log in; set {JAAS}, or a certificate if it asks for one"
             ) from None
         except KazooException as error:
             return error
@@ -274,7 +253,7 @@ class Connection:
                 if isinstance(answer, UnimplementedError):
                     self._reads_many = False
                     return self.get_many(paths)
-                found.extend(None if isinstance(row, int) else _node(row) for row in _sound(answer))
+                found.extend(map(_row, _sound(answer)))
             return found
         singles = [partial(self._client.get_async, self._root + path) for path in paths]
         return [_node(answer) for answer in self._gather(singles)]
@@ -290,7 +269,10 @@ class Connection:
 
     def multis(self, groups: Iterable[Sequence[Operation]]) -> Iterator[list[Any]]:
         for answer in self._gather([partial(self._send, group) for group in groups]):
-            yield [answer] if isinstance(answer, Exception) else answer
+            results = [answer] if isinstance(answer, Exception) else answer
+            if any(isinstance(result, NoAuthError) for result in results):
+                raise _forbidden()
+            yield results
 
     def _send(self, operations: Sequence[Operation]) -> Any:
         request = TransactionRequest(self._client)
@@ -351,6 +333,26 @@ def _sound(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise KafkaStorageError(f"ZooKeeper refused a request ({answer!r}); its log may say why")
     return answer
+
+
+def _sasl(login: Login) -> dict[str, str]:
+    return {"mechanism": MECHANISM, "username": login.user, "password": login.password.reveal()}
+
+
+def _forbidden() -> ClusterAuthorizationFailed:
+    return ClusterAuthorizationFailed(
+        f"ZooKeeper forbids this broker to use its nodes; log in as the user that made them, by {JAAS} or"
+        f" logkernel.zookeeper.digest"
+    )
+
+
+def _row(found: Any) -> Node | None:
+    """Of an answer of many: (data, stat), or the number of an error."""
+    if isinstance(found, int):
+        if found == NoAuthError.code:
+            raise _forbidden()
+        return None
+    return _node(found)
 
 
 def _node(answer: Any) -> Node | None:

@@ -40,8 +40,10 @@ PERSISTENT: Final = (
     FACTS, FACT_CHANGES,
 )  # fmt: skip
 """Nodes that must be there before anything else is written."""
-SENSITIVE: Final = ("/config/users", "/delegation_token", "/logkernel/facts/secret")
+SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", "/logkernel/facts/secret")
 """What only the brokers may read, where nodes have ACLs."""
+OPEN: Final = ("/consumers",)
+"""Nodes without an ACL: old consumers make theirs there."""
 
 MAX_NODE_BYTES: Final = 0xFFFFF
 """jute.maxbuffer, by default of ZooKeeper: no node is larger."""

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from logkernel.attrs_lite import frozen
 from logkernel.contracts import Settings
 from logkernel.errors import ConfigError
+from logkernel.security import jaas
+from logkernel.security.tls import TlsSettings
+from logkernel.vocabulary import Secret
 
-from .layout import SENSITIVE
+from .layout import OPEN, SENSITIVE
 
 DEFAULT_PORT: Final = 2181
 ALL, READ = 31, 1
 """Permissions of an ACL, as ZooKeeper numbers them."""
+JAAS: Final = "zookeeper.sasl.jaas.config"
+DIGEST_LOGIN: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
+_MODULES: Final = {DIGEST_LOGIN: "DIGEST-MD5"}
+_TYPES: Final = {"pem": "PEM", "p12": "PKCS12", "pfx": "PKCS12", "jks": "JKS"}
+"""Ending of a store's name → its type."""
 
 
 @frozen
@@ -47,15 +55,11 @@ def _host(word: str, text: str) -> str:
 
 
 @frozen
-class Tls:
-    """PEM files."""
+class Login:
+    """As whom SASL's DIGEST-MD5 logs in."""
 
-    trust: str | None = None
-    """Path of the CA certificates for ZooKeeper's certificate; None for the system's."""
-    key: str | None = None
-    """This broker's certificate and key, where ZooKeeper asks for them."""
-    key_password: str | None = None
-    check_host: bool = True
+    user: str
+    password: Secret
 
 
 @frozen
@@ -66,10 +70,11 @@ class Options:
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int = 18_000
     in_flight: int = 10
-    digest: str | None = None
-    """user:password, as whom this broker is known to ZooKeeper."""
+    digest: Secret | None = None
+    """user:password, as whom this broker is known to ZooKeeper by its scheme digest."""
     set_acl: bool = False
-    tls: Tls | None = None
+    tls: TlsSettings | None = None
+    login: Login | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Options:
@@ -82,11 +87,16 @@ class Options:
         digest, set_acl = settings.get("logkernel.zookeeper.digest"), bool(settings.get("zookeeper.set.acl"))
         if digest and ":" not in digest:
             raise ConfigError("logkernel.zookeeper.digest has no password; write user:password")
-        if set_acl and not digest:
-            raise ConfigError("zookeeper.set.acl=true needs a user; set logkernel.zookeeper.digest=user:password")
+        tls, login = _tls(settings), _login(settings)
+        if set_acl and not (digest or login or (tls and tls.ssl_keystore_location)):
+            raise ConfigError(
+                f"zookeeper.set.acl=true needs a user; set {JAAS} or logkernel.zookeeper.digest=user:password, or give"
+                f" a certificate by zookeeper.ssl.keystore.location"
+            )
         return cls(
             Address.parse(str(connect)), timeout, timeout if waits is None else int(waits),
-            int(settings.get("zookeeper.max.in.flight.requests")), digest or None, set_acl, _tls(settings),
+            int(settings.get("zookeeper.max.in.flight.requests")), Secret(digest) if digest else None, set_acl, tls,
+            login,
         )  # fmt: skip
 
     @property
@@ -100,29 +110,57 @@ class Options:
         return self.session_timeout_ms * 2 / 3_000
 
     def acl(self, path: str) -> list[tuple[int, str, str]] | None:
-        """(permissions, scheme, id) of a new node; None: anybody may do anything."""
-        if not self.set_acl:
+        """(permissions, scheme, id) of a new node, as Kafka gives them; None: anybody may do anything."""
+        if not self.set_acl or path in OPEN:
             return None
         own = (ALL, "auth", "")
         return [own] if path.startswith(SENSITIVE) else [own, (READ, "world", "anyone")]
 
 
-def _tls(settings: Settings) -> Tls | None:
+def _login(settings: Settings) -> Login | None:
+    text = settings.get(JAAS)
+    if not text:
+        return None
+    client = jaas.section(str(text), "Client")
+    if client is None:
+        raise ConfigError(
+            f"{JAAS} has sections, and none is called Client; write Client {{ {DIGEST_LOGIN} required …; }};"
+        )
+    module = jaas.parse(client, JAAS, _MODULES)
+    user, password = module.option("username"), module.option("password")
+    if not user or not password:
+        raise ConfigError(f'{JAAS}: {"password" if user else "username"} is missing; write username="…" password="…"')
+    return Login(user, Secret(password))
+
+
+def _tls(settings: Settings) -> TlsSettings | None:
+    """Raises `ConfigError` where a store has no type."""
     if not settings.get("zookeeper.ssl.client.enable"):
         return None
 
-    def store(kind: str) -> Any:
-        location = settings.get(f"zookeeper.ssl.{kind}.location")
-        form = settings.get(f"zookeeper.ssl.{kind}.type")
-        if location and not (form == "PEM" or (not form and str(location).endswith(".pem"))):
-            raise ConfigError(
-                f"zookeeper.ssl.{kind}.location={location}: only PEM files can be read; convert it (keytool, openssl)"
-                f" and set zookeeper.ssl.{kind}.type=PEM"
-            )
-        return location or None
+    def text(name: str) -> str:
+        return str(settings.get(f"zookeeper.ssl.{name}") or "")
 
-    algorithm = settings.get("zookeeper.ssl.endpoint.identification.algorithm")
-    return Tls(
-        store("truststore"), store("keystore"), settings.get("zookeeper.ssl.keystore.password") or None,
-        str(algorithm).upper() == "HTTPS",
+    def words(name: str) -> tuple[str, ...]:
+        return tuple(settings.get(f"zookeeper.ssl.{name}") or ())
+
+    def form(kind: str) -> str:
+        """A store's type; by its name, as in ZooKeeper, where none is set."""
+        location, given = text(f"{kind}.location"), text(f"{kind}.type")
+        if given or not location:
+            return given.upper() or "PEM"
+        ending = location.rpartition(".")[2].lower()
+        if ending not in _TYPES:
+            raise ConfigError(f"zookeeper.ssl.{kind}.location={location}: its type is not known; set"
+                              f" zookeeper.ssl.{kind}.type to PEM, PKCS12 or JKS")  # fmt: skip
+        return _TYPES[ending]
+
+    algorithm = text("endpoint.identification.algorithm").lower()
+    return TlsSettings(
+        ssl_keystore_type=form("keystore"), ssl_keystore_location=text("keystore.location"),
+        ssl_keystore_password=text("keystore.password"),
+        ssl_truststore_type=form("truststore"), ssl_truststore_location=text("truststore.location"),
+        ssl_truststore_password=text("truststore.password"),
+        ssl_protocol=text("protocol"), ssl_enabled_protocols=words("enabled.protocols"),
+        ssl_cipher_suites=words("cipher.suites"), ssl_endpoint_identification_algorithm=algorithm,
     )  # fmt: skip

@@ -62,7 +62,10 @@ class ZooKeeperSession:
         self.zk = zk or Connection(options)
         self.zk.wakeup = self._wake_up
         if not self.zk.wait(options.connection_timeout_ms / 1000):
+            refusal = self.zk.refusal()
             self.zk.close()
+            if refusal is not None:
+                raise KafkaStorageError(f"ZooKeeper gave no session: {refusal}")
             raise KafkaStorageError(
                 f"ZooKeeper at {options.address.hosts} gave no session in {options.connection_timeout_ms} ms; start it,"
                 f" or correct zookeeper.connect"
@@ -82,7 +85,11 @@ class ZooKeeperSession:
         if self._next is None:
             self._next = Connection(self._options)
         if not self._next.wait(FIRST_LOOK_S):
-            raise KafkaStorageError(f"ZooKeeper at {self._options.address.hosts} does not answer; it is tried again")
+            refusal = self._next.refusal(certain=True) or f"ZooKeeper at {self._options.address.hosts} does not answer"
+            if self._next.is_lost:  # it tries no more
+                self._next.close()
+                self._next = None
+            raise KafkaStorageError(f"{refusal}; it is tried again")
         zk, self._next = self._next, None
         return ZooKeeperSession(self._options, zk, self._own | {self._session_id})
 

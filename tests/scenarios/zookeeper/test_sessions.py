@@ -21,6 +21,7 @@ from logkernel.errors import ClusterAuthorizationFailed, DuplicateBrokerRegistra
 from logkernel.plugins.transport.zookeeper import watched
 from logkernel.plugins.transport.zookeeper.options import Address, Options
 from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
+from logkernel.vocabulary import Secret
 
 ID = "7d7d6d32-6a7d-4fb8-a4ec-3fe6f1f2a1b1"
 FACT = {"listeners": {"PLAINTEXT": ["h", 1]}, "rack": None}
@@ -437,7 +438,7 @@ def test_who_only_reads_makes_no_node(world: World) -> None:
 
 
 def test_nodes_belong_to_the_brokers_user(world: World) -> None:
-    session = world.session(digest="broker:secret", set_acl=True)
+    session = world.session(digest=Secret("broker:secret"), set_acl=True)
     term = elected(session)
     session.commit_as_controller([topic()], term)
     session.commit([MetadataChange("scram", "1:alice", SCRAM)])
@@ -446,8 +447,8 @@ def test_nodes_belong_to_the_brokers_user(world: World) -> None:
     assert acls == {(31, "digest"), (1, "world")}
     with pytest.raises(NoAuthError):
         world.other.get("/config/users/alice")
-    with pytest.raises(ClusterAuthorizationFailed, match="ZooKeeper refuses this broker"):
-        world.session(digest="stranger:secret").announce(2, FACT)
+    with pytest.raises(ClusterAuthorizationFailed, match="ZooKeeper forbids this broker"):
+        world.session(digest=Secret("stranger:secret")).announce(2, FACT)
 
 
 def test_a_tree_that_was_made_has_what_kafka_makes(world: World) -> None:

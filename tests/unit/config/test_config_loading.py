@@ -12,12 +12,26 @@ from hypothesis import strategies as st
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.definitions import GROUP, TOPIC, PluginDeclaration, Setting
+from logkernel.config.describe import describe_broker
 from logkernel.config.loading import plugin_lists
 from logkernel.config.properties import read_properties
 from logkernel.config.sources import from_keywords
 from logkernel.config.tables import tables
 from logkernel.config.topic import TopicSettings
-from logkernel.config.values import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, Between, OneOf, OwnType, render
+from logkernel.config.values import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    Between,
+    OneOf,
+    OwnType,
+    render,
+)
 from logkernel.errors import ConfigError, InvalidConfig, PluginError
 from logkernel.kernel import Kernel
 
@@ -371,6 +385,14 @@ def test_settings_and_names_of_plugins() -> None:
         BrokerConfig.load(None, {"acme.mode": "slow"}, declared(*PLUGIN))
     with pytest.raises(InvalidConfig, match=r"value geo2 for configuration partitioner: String must be one of: geo;"):
         config.validate_topic({"partitioner": "geo2"})
+
+
+def test_a_password_of_a_plugin_is_secret_without_saying_so() -> None:
+    config = BrokerConfig.load(
+        None, {"acme.word": "planted"}, declared(Setting("acme.word", PASSWORD, None, None, "A word."))
+    )
+    (row,) = describe_broker(config, ["acme.word"])
+    assert (row.sensitive, row.value) == (True, None)
 
 
 def colours(text: str) -> frozenset[str]:

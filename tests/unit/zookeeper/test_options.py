@@ -50,7 +50,7 @@ def test_settings_have_kafkas_defaults() -> None:
 def test_what_cannot_be_is_refused_with_the_remedy() -> None:
     with pytest.raises(ConfigError, match=r"needs zookeeper\.connect; set it to h1:2181"):
         Options.of(DEFAULTS)
-    with pytest.raises(ConfigError, match=r"needs a user; set logkernel\.zookeeper\.digest"):
+    with pytest.raises(ConfigError, match=r"needs a user; set zookeeper\.sasl\.jaas\.config or logkernel"):
         of(zookeeper_set_acl=True)
     with pytest.raises(ConfigError, match="has no password"):
         of(logkernel_zookeeper_digest="user")
@@ -59,5 +59,58 @@ def test_what_cannot_be_is_refused_with_the_remedy() -> None:
 def test_only_brokers_read_what_is_of_users() -> None:
     options = of(zookeeper_set_acl=True, logkernel_zookeeper_digest="u:p")
     assert options.acl("/config/users/a") == [(31, "auth", "")]
+    assert options.acl("/config/brokers/1") == [(31, "auth", "")]
     assert options.acl("/brokers/ids") == [(31, "auth", ""), (1, "world", "anyone")]
+    assert options.acl("/consumers") is None
     assert of().acl("/brokers/ids") is None
+
+
+LOGIN = 'org.apache.zookeeper.server.auth.DigestLoginModule required username="k" password="planted; }";'
+FILE = f"""
+// Client {{ of a comment }}
+KafkaServer {{ a.b.C required password="}} Client {{"; }};
+Client {{
+    /* ours */ {LOGIN}
+}};
+"""
+
+
+@pytest.mark.parametrize("text", [LOGIN, f"Client {{{LOGIN}}};", FILE])
+def test_a_login_is_kafkas_section_or_its_whole_file(text: str) -> None:
+    found = of(zookeeper_sasl_jaas_config=text, zookeeper_set_acl=True).login
+    assert found is not None
+    assert (found.user, found.password.reveal()) == ("k", "planted; }")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("KafkaServer { a.b.C required; };", "has sections, and none is called Client"),
+        (LOGIN.replace("username", "user"), "username is missing"),
+        (LOGIN.replace("password=", "pass="), "password is missing"),
+        (LOGIN.replace("DigestLoginModule", "Evil"), "no class is loaded by its name; use one of org.apache.zookeeper"),
+        (LOGIN.rstrip(";"), "the semicolon at the end is missing"),
+    ],
+)
+def test_a_login_that_is_none_is_refused_without_its_password(text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=r"zookeeper\.sasl\.jaas\.config") as refused:
+        of(zookeeper_sasl_jaas_config=text)
+    assert told in str(refused.value)
+    assert "planted" not in str(refused.value)
+
+
+def test_stores_have_the_type_that_their_names_end_with() -> None:
+    tls = of(
+        zookeeper_ssl_client_enable=True,
+        **{"zookeeper.ssl.truststore.location": "/a/t.JKS", "zookeeper.ssl.keystore.location": "/a/k.pfx"},
+    ).tls
+    assert tls is not None
+    assert (tls.ssl_truststore_type, tls.ssl_keystore_type) == ("JKS", "PKCS12")
+    with pytest.raises(
+        ConfigError, match=r"keystore\.location=/a/keys: its type is not known; set zookeeper\.ssl\.key"
+    ):
+        of(zookeeper_ssl_client_enable=True, **{"zookeeper.ssl.keystore.location": "/a/keys"})
+
+
+def test_a_certificate_is_a_user_for_acls() -> None:
+    assert of(zookeeper_set_acl=True, zookeeper_ssl_client_enable=True, **{"zookeeper.ssl.keystore.location": "/k.pem"})
