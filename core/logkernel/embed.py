@@ -143,10 +143,11 @@ class EmbeddedLog:
         """Run the timers that are due; return the next deadline in ms of the monotonic clock, or None."""
         return self._run(self._broker.step)
 
-    def listen(self, address: str = "127.0.0.1:0") -> str:
+    def listen(self, address: str = "127.0.0.1:0", *, name: str = "PLAINTEXT") -> str:
         """Serve Kafka clients from a thread; return the bound "host:port". Port 0 picks a free one.
 
-        Raises `ConfigError` for a bad address, `CannotListen` if it cannot be bound.
+        `name` is the listener's, which listener.security.protocol.map gives a protocol; SASL_SSL speaks that. Raises
+        `ConfigError` for a bad address, `CannotListen` if it cannot be bound.
         """
         self.check_open()
         if self._listening is not None:
@@ -154,7 +155,7 @@ class EmbeddedLog:
         host, _, port = address.rpartition(":")
         if not (port.isascii() and port.isdigit() and int(port) < 65536):
             raise ConfigError(f"{address!r} is not of the form HOST:PORT; pass e.g. 127.0.0.1:9092, or port 0")
-        self._listening = _Listening(self._broker, host.strip("[]") or "127.0.0.1", int(port))
+        self._listening = _Listening(self._broker, name, host.strip("[]") or "127.0.0.1", int(port))
         shutdown.listens(self, self._stop_listening)
         return self._listening.address
 
@@ -513,25 +514,27 @@ class _Host:
 class _Listening:
     """The event loop, in a thread, that owns the broker while it listens."""
 
-    def __init__(self, broker: Broker, host: str, port: int) -> None:
+    def __init__(self, broker: Broker, name: str, host: str, port: int) -> None:
         self._broker = broker
         self._started: Future[str] = Future()
         self._loop: asyncio.AbstractEventLoop
         self._stopping: asyncio.Event
-        self._thread = threading.Thread(target=self._main, args=(host, port), name="logkernel-listen", daemon=True)
+        self._thread = threading.Thread(
+            target=self._main, args=(name, host, port), name="logkernel-listen", daemon=True
+        )
         self._thread.start()
         self.address = self._started.result()
 
-    def _main(self, host: str, port: int) -> None:
+    def _main(self, name: str, host: str, port: int) -> None:
         from logkernel.broker.serve import new_event_loop
 
         loop = self._loop = new_event_loop()
         try:
-            loop.run_until_complete(self._serve(host, port))
+            loop.run_until_complete(self._serve(name, host, port))
         finally:
             loop.close()
 
-    async def _serve(self, host: str, port: int) -> None:
+    async def _serve(self, name: str, host: str, port: int) -> None:
         import asyncio
 
         from logkernel.broker.serve import Server
@@ -540,7 +543,7 @@ class _Listening:
         self._stopping = asyncio.Event()
         server: Server = Server(self._broker)
         try:
-            await server.start([("PLAINTEXT", host, port)])
+            await server.start([(name, host, port)])
         except BaseException as error:
             self._started.set_exception(error)
             return

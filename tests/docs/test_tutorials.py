@@ -131,7 +131,7 @@ def test_the_service_says_what_the_page_says(on_path: Path, tmp_path: Path, caps
 
 
 def test_a_test_gets_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert runs("testing.md", tmp_path, capsys) == 14
+    assert runs("testing.md", tmp_path, capsys) == 15
 
 
 def test_the_tests_of_the_testing_page_pass(tmp_path: Path) -> None:

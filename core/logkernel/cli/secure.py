@@ -4,25 +4,20 @@ client is, the rules of Kafka's authorizer, and a first user."""
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 from typing import TYPE_CHECKING, Final
 
+from logkernel.broker.first_users import add_users
 from logkernel.config.listeners import address, parse_listeners
 from logkernel.config.sources import RawSetting
-from logkernel.contracts import RequestContext
-from logkernel.errors import ConfigError, error_for
-from logkernel.requests.access import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
-from logkernel.security.development import Development, obtain
+from logkernel.errors import ConfigError
+from logkernel.security.development import MECHANISM, Development, obtain
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
 
 FOLDER: Final = "security"
 """Beside the logs, in the data directory."""
-SCRAM_SHA_512: Final = 2
-ITERATIONS: Final = 8192
-SALT_BYTES: Final = 32
 
 
 def prepare(arguments: argparse.Namespace, folder: str, listen: str) -> tuple[Development, list[RawSetting]]:
@@ -49,16 +44,7 @@ def prepare(arguments: argparse.Namespace, folder: str, listen: str) -> tuple[De
 
 def add_first_user(broker: Broker, made: Development) -> None:
     """Give the first user its password, where the broker does not know the user."""
-    if (made.user, SCRAM_SHA_512) in broker.metadata.image.scram:
-        return
-    salt = os.urandom(SALT_BYTES)
-    salted = hashlib.pbkdf2_hmac("sha512", made.password.encode(), salt, ITERATIONS)
-    upsertion = ScramCredentialUpsertion(made.user, SCRAM_SHA_512, ITERATIONS, salt, salted)
-    answers: list[object] = []
-    broker.submit(AlterUserScramCredentialsRequest([], [upsertion]), RequestContext(internal=True), answers.append)
-    for result in getattr(answers[0], "results", []):
-        if result.error_code:
-            raise error_for(result.error_code, result.error_message)
+    add_users(broker, {made.user: made.password}, [MECHANISM])()
 
 
 def told(made: Development) -> str:

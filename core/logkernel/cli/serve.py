@@ -32,7 +32,6 @@ FOLDERS, LISTENERS = ("log.dirs", "log.dir"), ("listeners",)
 AS_VERSION = ("logkernel.as.version",)
 """The settings that options give, by all their names."""
 HELP_WIDTH = 100
-MAX_PORT = 65535
 FOLDERS_S = 10.0
 """How long a start waits for brokers whose parent was killed."""
 COLLECT_AFTER = 10_000
@@ -380,26 +379,15 @@ def _racks(arguments: argparse.Namespace) -> dict[int, str]:
 
 
 def _addresses(arguments: argparse.Namespace) -> dict[int, str]:
-    """Node id → where it listens: ports follow one another, and 0 takes a free one for each. Raises `ConfigError`."""
-    from logkernel.config.listeners import address, parse_listeners
+    """Node id → where it listens. Raises `ConfigError`."""
+    from logkernel.config.listeners import following
     from logkernel.errors import ConfigError
 
     where = arguments.listen or DEFAULT_LISTEN
     try:
-        found = parse_listeners(where)
+        return following(where, arguments.brokers)
     except ValueError as error:
         raise ConfigError(f"--listen {where}: {error}") from None
-    if len(found) != 1:
-        raise ConfigError(f"--listen {where}: with --brokers give one HOST:PORT; the brokers take ports from there on")
-    _, host, first = found[0]
-    last = first + arguments.brokers - 1
-    if first and last > MAX_PORT:
-        raise ConfigError(
-            f"--listen {where}: {arguments.brokers} brokers would take ports up to {last}; give a port"
-            f" below {MAX_PORT - arguments.brokers + 2}"
-        )
-    host = host or "127.0.0.1"
-    return {node: address(host, first + node - 1 if first else 0) for node in range(1, arguments.brokers + 1)}
 
 
 def _check_addresses(folders: Iterable[str], addresses: Iterable[tuple[str, int]]) -> None:

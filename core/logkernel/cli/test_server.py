@@ -10,6 +10,7 @@ import click
 
 from logkernel.cli.connection import pairs
 from logkernel.cli.parameters import IntRange, host_and_port
+from logkernel.config.listeners import PROTOCOLS
 from logkernel.config.sources import RawSetting
 from logkernel.errors import ConfigError
 
@@ -37,6 +38,23 @@ MOST_BROKERS: Final = 50
     metavar="HOST:PORT",
     help="Address that clients are told, if it differs; port 0 is the one listened on.",
 )
+@click.option(
+    "--security-protocol",
+    type=click.Choice(PROTOCOLS),
+    default=PROTOCOLS[0],
+    show_default=True,
+    help="How clients connect; certificates are made for the broker.",
+)
+@click.option(
+    "--user",
+    "users",
+    multiple=True,
+    metavar="NAME[=PASSWORD]",
+    help="Let a user log in, by certificate with SSL and by password with SASL; repeatable.",
+)
+@click.option(
+    "--security-folder", metavar="DIR", help="Keep certificates in this directory.  [default: a temporary one]"
+)
 @click.option("--control", default=LOCAL, show_default=True, metavar="HOST:PORT", help="Address of the control port.")
 @click.option("--as-version", metavar="RELEASE", help="Look like this release of Kafka to clients, 2.8 to 4.3.")
 @click.option("--faults", metavar="FILE", help="Read faults from a YAML file.")
@@ -57,6 +75,9 @@ def test_server(
     brokers: int | None,
     listen: str,
     advertised: str | None,
+    security_protocol: str,
+    users: tuple[str, ...],
+    security_folder: str | None,
     control: str,
     as_version: str | None,
     faults: str | None,
@@ -68,8 +89,9 @@ def test_server(
 ) -> int:
     """Run a broker for tests, or several, with a control port over HTTP. Print one line of JSON when both are ready.
 
-    The line has bootstrap_servers, control, listen, pid and version. The server ends by SIGTERM, and with the process
-    that started it: when its standard input is a pipe that closes, or when its parent process ends.
+    The line has bootstrap_servers, control, listen, pid and version; and as client what a client sets, if it has to log
+    in. The server ends by SIGTERM, and with the process that started it: when its standard input is a pipe that closes,
+    or when its parent process ends.
     """
     from logkernel.testing.server.needed import check_werkzeug
 
@@ -85,14 +107,12 @@ def test_server(
         "as_version": as_version,
         "seed": seed,
         "faults": faults or (),
+        "listen": listen,
+        "advertised": advertised,
+        "security_protocol": security_protocol,
+        "users": dict(_user(text) for text in users),
+        "security_folder": security_folder,
     }
-    if brokers is None:
-        options |= {"listen": listen, "advertised": advertised}
-    elif listen != LOCAL or advertised is not None:
-        raise click.UsageError(
-            "--listen and --advertised are for one broker; several listen on free ports of 127.0.0.1: leave out either"
-            " these or --brokers"
-        )
     run(options, brokers=brokers, control=host_and_port("--control", control), stay=stay, ready=click.echo)
     return 0
 
@@ -102,6 +122,11 @@ def _topic(text: str) -> tuple[str, Any]:
     if not name or (equals and not (count.isascii() and count.isdecimal() and len(count) < 10)):
         raise click.UsageError(f"--topic {text!r} is not of the form NAME or NAME=PARTITIONS")
     return name, int(count) if equals else {}
+
+
+def _user(text: str) -> tuple[str, str]:
+    name, _, password = text.partition("=")
+    return name, password
 
 
 def _module(name: str) -> Any:

@@ -59,8 +59,10 @@ class Cluster:
         path: str | Path | None = None,
         *,
         listen: bool | Mapping[int, str] = False,
+        listener: str = LISTENER,
         config: str | None = None,
         overrides: Sequence[str | RawSetting] = (),
+        own: Mapping[int, Sequence[RawSetting]] | None = None,
         racks: Mapping[int, str] | None = None,
         session_timeout_ms: int = 2_000,
         over_sockets: bool = False,
@@ -68,10 +70,12 @@ class Cluster:
         environment: Callable[[int], Environment] = lambda node: Environment(),
         disk: Callable[[], MemoryDisk] | None = None,
     ) -> None:
-        """`racks` is node id → its `broker.rack`. `over_sockets`: brokers reach one another over their listeners, as
-        those of several machines do, not by the network of the process, so that they can be killed and stopped, but
-        neither paused nor cut off. `plugins` are for brokers and for clients that are made here. `environment` is asked
-        at each start of a broker, `disk` for each broker in memory."""
+        """`listen` is node id → "host:port", or True for free ports of 127.0.0.1; `listener` is its name, which
+        listener.security.protocol.map gives a protocol. `own` is node id → settings of that broker alone, `racks` node
+        id → its `broker.rack`. `over_sockets`: brokers reach one another over their listeners, as those of several
+        machines do, not by the network of the process, so that they can be killed and stopped, but neither paused nor
+        cut off. `plugins` are for brokers and for clients that are made here. `environment` is asked at each start of a
+        broker, `disk` for each broker in memory."""
         if brokers < 1:
             raise ConfigError(f"brokers={brokers}: a cluster needs at least 1 broker")
         for node in racks or ():
@@ -92,8 +96,9 @@ class Cluster:
             self._network = ProcessNetwork(self._loop.call_soon)
             self._managed = {
                 node: ManagedBroker(
-                    node, self._store, self._network, _overrides(path, node, overrides, racks or {}),
-                    size=brokers, config=config, disk=self._disks.get(node), listen=_listeners(listen, node),
+                    node, self._store, self._network,
+                    _overrides(path, node, [*overrides, *(own or {}).get(node, ())], racks or {}),
+                    size=brokers, config=config, disk=self._disks.get(node), listen=_listeners(listen, listener, node),
                     session_timeout_s=session_timeout_ms / 1000, over_sockets=over_sockets,
                     environment=partial(self._environment_of, node, environment),
                 )
@@ -533,12 +538,12 @@ def _overrides(
     return [*given, *rack, f"log.dirs={'/memory' if path is None else broker_folder(path, node)}"]
 
 
-def _listeners(listen: bool | Mapping[int, str], node: int) -> list[tuple[str, str, int]]:
+def _listeners(listen: bool | Mapping[int, str], name: str, node: int) -> list[tuple[str, str, int]]:
     if not listen:
         return []
     where = "127.0.0.1:0" if listen is True else listen.get(node, "127.0.0.1:0")
     host, _, port = where.rpartition(":")
-    return [(LISTENER, host.strip("[]") or "127.0.0.1", int(port))]
+    return [(name, host.strip("[]") or "127.0.0.1", int(port))]
 
 
 def open_cluster(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 DEFAULT_NAME = "PLAINTEXT"
+MAX_PORT = 65_535
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _FORM = re.compile(
     r"(?:(?P<name>[A-Za-z][A-Za-z0-9_.-]*)://)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]*):(?P<port>\d{1,5})"
@@ -158,3 +159,16 @@ def advertise(
         port = shown.port if listener.name in told and shown.port else bound.get(listener.name, listener.port)
         out.append(Listener(listener.name, host, port))
     return tuple(out)
+
+
+def following(where: str, count: int) -> dict[int, str]:
+    """Node id → where it listens, of `count` brokers from 1 on: ports follow one another from that of `where` on; 0
+    takes a free one for each. Raises ValueError that says what would be right."""
+    found = parse_listeners(where)
+    if len(found) != 1:
+        raise ValueError("with --brokers give one HOST:PORT; the brokers take ports from there on")
+    _, host, first = found[0]
+    last = first + count - 1
+    if first and last > MAX_PORT:
+        raise ValueError(f"{count} brokers would take ports up to {last}; give a port below {MAX_PORT - count + 2}")
+    return {node: address(host or "127.0.0.1", first + node - 1 if first else 0) for node in range(1, count + 1)}

@@ -49,6 +49,10 @@ class Development:
     def __repr__(self) -> str:
         return f"Development({str(self.client.parent)!r}, user={self.user!r})"
 
+    def user_file(self, user: str) -> Path:
+        """The key and certificate of a user that has one."""
+        return self.ca.parent / f"user-{user}.pem"
+
     def broker_settings(self, listener: str) -> dict[str, str]:
         """Of a broker whose only listener is `listener` ("HOST:PORT")."""
         return {
@@ -61,8 +65,9 @@ class Development:
         }
 
 
-def obtain(folder: str | os.PathLike[str], hosts: Iterable[str] = ()) -> Development:
+def obtain(folder: str | os.PathLike[str], hosts: Iterable[str] = (), users: Iterable[str] = ()) -> Development:
     """Make what is missing in `folder`, for a broker that clients reach at `hosts`, localhost and this machine's name.
+    Each of `users` gets a certificate with its name (CN), at `Development.user_file`.
 
     Raises `ConfigError` if the package `cryptography` is missing, the folder can't be written or has half of it.
     """
@@ -76,7 +81,7 @@ def obtain(folder: str | os.PathLike[str], hosts: Iterable[str] = ()) -> Develop
         raise ConfigError(f"{place}: {missing} is missing; restore it, or remove the folder to have all made anew")
     try:
         if not all(there):
-            _make(found, [*hosts, "localhost", "127.0.0.1", "::1", socket.gethostname()])
+            _make(found, [*hosts, "localhost", "127.0.0.1", "::1", socket.gethostname()], users)
         password = _password(found.client.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{place}: {error.strerror}; name a folder that you may write") from None
@@ -95,7 +100,7 @@ def _password(text: str) -> str | None:
     return None
 
 
-def _make(found: Development, hosts: list[str]) -> None:
+def _make(found: Development, hosts: list[str], users: Iterable[str]) -> None:
     try:
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError:
@@ -109,12 +114,18 @@ def _make(found: Development, hosts: list[str]) -> None:
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority = _sign(None, ca_key, ca_key, "logkernel development CA", _authority_extensions(ca_key))
     certificate = _sign(authority, ca_key, key, "logkernel broker", _broker_extensions(authority, hosts))
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+
+    def pem(key: EllipticCurvePrivateKey, certificate: x509.Certificate) -> bytes:
+        form = serialization.PrivateFormat.PKCS8
+        secret = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+        return secret + certificate.public_bytes(serialization.Encoding.PEM) + ca
+
     ca = authority.public_bytes(serialization.Encoding.PEM)
-    _write(found.broker, secret + certificate.public_bytes(serialization.Encoding.PEM) + ca)
+    _write(found.broker, pem(key, certificate))
     _write(found.ca, ca)
+    for user in users:
+        own = ec.generate_private_key(ec.SECP256R1())
+        _write(found.user_file(user), pem(own, _sign(authority, ca_key, own, user, _user_extensions(authority))))
     login = f'{_LOGIN} required username="{found.user}" password="{secrets.token_urlsafe(24)}";'
     _write(
         found.client,
@@ -183,11 +194,23 @@ def _broker_extensions(authority: x509.Certificate, hosts: list[str]) -> list[tu
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
+    names = x509.SubjectAlternativeName([_named(host) for host in dict.fromkeys(filter(None, hosts))])
+    return [*_leaf_extensions(authority, ExtendedKeyUsageOID.SERVER_AUTH), (names, False)]
+
+
+def _user_extensions(authority: x509.Certificate) -> list[tuple[Any, bool]]:
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    return _leaf_extensions(authority, ExtendedKeyUsageOID.CLIENT_AUTH)
+
+
+def _leaf_extensions(authority: x509.Certificate, usage: x509.ObjectIdentifier) -> list[tuple[Any, bool]]:
+    from cryptography import x509
+
     identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     return [
         (x509.BasicConstraints(ca=False, path_length=None), True),
-        (x509.SubjectAlternativeName([_named(host) for host in dict.fromkeys(filter(None, hosts))]), False),
-        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+        (x509.ExtendedKeyUsage([usage]), False),
         (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), False),
     ]
 

@@ -59,7 +59,6 @@ class LogkernelContainer:
         image: str = "",
         port: int = KAFKA_PORT,
         *,
-        security_protocol: str = "PLAINTEXT",
         env: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
         process: bool = True,
@@ -70,10 +69,8 @@ class LogkernelContainer:
 
         `settings` and the other options are those of `Kafka`; it has a process of its own, as a container has, if you
         do not say otherwise. `name`, `hostname`, `listener_name` and `wait_strategy_check_string` are taken and do
-        nothing. Raises `ConfigError` for what only Docker could do, and for TLS and SASL.
+        nothing. Raises `ConfigError` for what only Docker could do.
         """
-        if security_protocol != "PLAINTEXT":
-            raise ConfigError(f"security_protocol={security_protocol!r}: only PLAINTEXT is served; leave it out")
         self.image = image
         self.port = port
         self.kraft_enabled = False
@@ -235,7 +232,20 @@ class LogkernelContainer:
         """Nothing: `status` is never old."""
 
 
-OPTIONS: Final = ("topics", "plugins", "path", "listen", "advertised", "as_version", "seed", "faults", "ahead_ms")
+OPTIONS: Final = (
+    "topics",
+    "plugins",
+    "path",
+    "listen",
+    "advertised",
+    "as_version",
+    "seed",
+    "faults",
+    "ahead_ms",
+    "security_protocol",
+    "users",
+    "security_folder",
+)
 
 
 def setting_of(key: str, value: str) -> tuple[str, str] | None:
@@ -248,7 +258,7 @@ def setting_of(key: str, value: str) -> tuple[str, str] | None:
     words = key.removeprefix(PREFIX).removeprefix("CFG_").lower()
     name = words.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
     if name in ("listeners", "listener.security.protocol.map") and ("SASL" in value or "SSL" in value):
-        raise ConfigError(f"{key}={value}: only PLAINTEXT is served; leave it out")
+        raise ConfigError(f"{key}={value}: pass security_protocol='SASL_SSL' and users= instead of listeners")
     if name in LAYOUT or name in JAVA or name.startswith(IMAGES):
         return None
     return name, value

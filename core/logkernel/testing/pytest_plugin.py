@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from logkernel.testing.schema_registry.server import SchemaRegistry
 
 MARKER = (
-    "kafka(topics=..., settings=..., plugins=..., as_version=..., faults=..., seed=..., process=..., brokers=...): what"
-    " the broker of the fixtures kafka, kafka_memory and kafka_cluster is like; kafka_session takes topics"
+    "kafka(topics=..., settings=..., plugins=..., as_version=..., faults=..., seed=..., process=..., brokers=...,"
+    " security_protocol=..., users=...): what the broker of the fixtures kafka, kafka_memory and kafka_cluster is like;"
+    " kafka_session takes topics"
 )
 MERGED = ("settings", "topics")
 """Options that add to those of an outer marker; the others replace them."""
@@ -53,9 +54,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kafka_plugins", "plugins of the tests' brokers, modules by their dotted names", "linelist", [])
     parser.addini("kafka_process", "run the tests' brokers in processes of their own", "bool", False)
     parser.addini("kafka_as_version", "the release of Kafka that the tests' brokers look like, 2.8 to 4.3")
+    parser.addini("kafka_security_protocol", "how clients connect: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
+    parser.addini("kafka_users", "users of the tests' brokers, NAME or NAME=PASSWORD a line", "linelist", [])
     parser.addini(
         "kafka_env",
-        "variables for the address of a broker that runs as long as pytest, NAME or NAME=TEXT with {} for it",
+        "variables for the address of a broker that runs as long as pytest, NAME or NAME=TEXT with {}, {user},"
+        " {password} or {ca}",
         "linelist",
         [],
     )
@@ -107,6 +111,12 @@ def _from_ini(config: pytest.Config) -> dict[str, Any]:
         found["plugins"] = [import_module(line) for line in lines]
     if config.getini("kafka_process"):
         found["process"] = True
+    if protocol := config.getini("kafka_security_protocol"):
+        found["security_protocol"] = protocol
+    if lines := config.getini("kafka_users"):
+        found["users"] = {
+            name.strip(): password.strip() for name, _, password in (line.partition("=") for line in lines)
+        }
     if version := config.getini("kafka_as_version"):
         found["as_version"] = version
     return found
@@ -189,7 +199,7 @@ def kafka_session_options() -> dict[str, Any]:
 
 # ---------------------------------------------------------------- fixtures
 
-KNOWN = ("as_version", "faults", "plugins", "seed", "settings", "topics")
+KNOWN = ("as_version", "faults", "plugins", "security_protocol", "seed", "settings", "topics", "users")
 PROCESS = "process"
 
 

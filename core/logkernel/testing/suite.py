@@ -8,6 +8,7 @@ hands the tests out has it; the workers inherit the variables.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -23,15 +24,17 @@ CONTAINERS: Final = (
     "testcontainers.community.kafka", "testcontainers.community.kafka._redpanda",
 )  # fmt: skip
 """Where releases of testcontainers have the two classes."""
+PLACES: Final = re.compile(r"\{(?:user|password|ca)?\}")
 CLASSES: Final = ("KafkaContainer", "RedpandaContainer")
 
 
 def serve(variables: Iterable[str], listen: str, options: Mapping[str, Any]) -> Callable[[], None]:
-    """Start a broker, and set each of `variables`, "NAME" or "NAME=TEXT", to its address; {} in the text stands for it.
-    Returns what ends the broker and restores the environment. Raises `ConfigError` for a broker that cannot start."""
+    """Start a broker, and set each of `variables`, "NAME" or "NAME=TEXT", to its address: {} in the text stands for it,
+    {user} and {password} for its first user's, {ca} for the file of its CA. Returns what ends the broker and restores
+    the environment. Raises `ConfigError` for a broker that cannot start."""
     pairs = [(name.strip(), text.strip() or "{}") for name, _, text in (line.partition("=") for line in variables)]
     for name, text in pairs:
-        if not name or "{}" not in text:
+        if not name or not PLACES.search(text):
             line = f"{name}={text}"
             raise ConfigError(f"kafka_env: {line!r} is not of the form NAME or NAME=TEXT with {{}}; correct that line")
     try:
@@ -41,7 +44,8 @@ def serve(variables: Iterable[str], listen: str, options: Mapping[str, Any]) -> 
     except LogkernelError as error:
         raise ConfigError(f"the broker of this suite cannot start: {error}") from None
     before = {name: os.environ.get(name) for name, _ in pairs}
-    os.environ.update({name: text.replace("{}", kafka.bootstrap_servers) for name, text in pairs})
+    values = {"{}": kafka.bootstrap_servers, **_login(kafka)}
+    os.environ.update({name: PLACES.sub(lambda found: values[found[0]], text) for name, text in pairs})
 
     def end() -> None:
         for name, value in before.items():
@@ -52,6 +56,13 @@ def serve(variables: Iterable[str], listen: str, options: Mapping[str, Any]) -> 
         kafka.close()
 
     return end
+
+
+def _login(kafka: Kafka) -> dict[str, str]:
+    """What stands for a place in the text of a variable; "" for what this broker does not ask for."""
+    found = kafka.client_settings(spelling="librdkafka")
+    names = {"{user}": "sasl.username", "{password}": "sasl.password", "{ca}": "ssl.ca.location"}
+    return {place: found.get(name, "") for place, name in names.items()}
 
 
 def replace_containers() -> Callable[[], None]:

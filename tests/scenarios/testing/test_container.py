@@ -106,7 +106,7 @@ def test_what_is_not_there_says_why() -> None:
         container.with_gpu()
     with pytest.raises(ConfigError, match="TZ=UTC: only KAFKA_… are settings of the broker"):
         container.with_env("TZ", "UTC")
-    with pytest.raises(ConfigError, match="only PLAINTEXT is served"):
+    with pytest.raises(ConfigError, match="pass security_protocol='SASL_SSL' and users="):
         container.with_env("KAFKA_LISTENER_SECURITY_PROTOCOL_MAP", "A:SASL_SSL")
     with pytest.raises(
         ConfigError, match=r"mem_limit='1g' is no option; there are advertised, ahead_ms, as_version, faults, listen, "
@@ -114,8 +114,8 @@ def test_what_is_not_there_says_why() -> None:
         LogkernelContainer(mem_limit="1g")
     with pytest.raises(ConfigError, match="network='n': there is no network of containers; for clients in a"):
         LogkernelContainer(network="n")
-    with pytest.raises(ConfigError, match="security_protocol='SSL': only PLAINTEXT is served"):
-        LogkernelContainer(security_protocol="SSL")
+    with pytest.raises(ConfigError, match="security_protocol='TLS' is none; use one of PLAINTEXT, SSL, "):
+        LogkernelContainer(security_protocol="TLS", process=False).start()
     with pytest.raises(ConfigError, match="'http' is no port"):
         container.with_exposed_ports("http")
     with pytest.raises(ConfigError, match=r"no\.such"):

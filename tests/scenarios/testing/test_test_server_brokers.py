@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
 from control_port import Server
 
+import logkernel
 from logkernel.cli.app import app
 
 CLIENT = {"retry.backoff.ms": 5, "reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 20, "log_level": 0}
@@ -218,8 +219,18 @@ def test_one_broker_has_no_others_to_name() -> None:
         server.end()
 
 
-@pytest.mark.parametrize("options", [["--listen", "127.0.0.1:9092"], ["--advertised", "kafka:0"]])
-def test_an_address_for_several_brokers_is_refused(options: list[str]) -> None:
-    outcome = CliRunner().invoke(app, ["test-server", "--brokers", "3", *options])
-    assert outcome.exit_code == 2
-    assert "--listen and --advertised are for one broker" in outcome.output
+def test_several_brokers_listen_and_are_told_as_they_are_asked_to() -> None:
+    server = Server("--brokers", "3", "--listen", "0.0.0.0:0", "--advertised", "127.0.0.1:0")
+    try:
+        assert [each.rpartition(":")[0] for each in server.ready["listen"].split(",")] == ["0.0.0.0"] * 3
+        told = server.ready["bootstrap_servers"].split(",")
+        assert [each.rpartition(":")[0] for each in told] == ["127.0.0.1"] * 3
+        with logkernel.connect(told[0]) as log, log.admin() as admin:
+            assert [f"{each.host}:{each.port}" for each in admin.describe_cluster().brokers] == told
+    finally:
+        server.end()
+
+
+def test_ports_of_several_brokers_follow_one_another() -> None:
+    outcome = CliRunner().invoke(app, ["test-server", "--brokers", "3", "--listen", "127.0.0.1:65534"])
+    assert "3 brokers would take ports up to 65536; give a port below 65534" in str(outcome.exception)

@@ -30,6 +30,7 @@ from logkernel.testing.kafka.apis import APIS
 from logkernel.testing.kafka.broker import NOT_SAVED, OTHER_KIND, RUNS, KafkaBroker, KafkaSnapshot
 from logkernel.testing.kafka.folder import FolderSnapshot, restore_folder, save_folder
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
+from logkernel.testing.kafka.security import ListenerSecurity
 
 STARTS_S: Final = 60.0
 DIES_S: Final = 0.5
@@ -63,6 +64,7 @@ class BrokerProcess(KafkaBroker):
         as_version: str | None,
         seed: int,
         ahead_ms: int,
+        security: ListenerSecurity,
     ) -> None:
         """It runs. Raises `ConfigError`, `PluginError`, `CannotListen`."""
         if not sockets:
@@ -74,10 +76,11 @@ class BrokerProcess(KafkaBroker):
         self._options = {
             "settings": from_keywords(settings, "settings"), "plugins": modules,
             "path": self._data, "advertised": advertised, "as_version": as_version, "seed": seed,
+            "security_protocol": security.protocol, "users": security.users, "security_folder": security.folder,
         }  # fmt: skip
         self._listen, self._address = listen, ""
         self._control = ControlClient(lambda: self._ended(DIES_S))
-        self._log = LogOverControl(self._control)
+        self._log = LogOverControl(self._control, security)
         self._requests = RequestsOverControl(self._control)
         self.faults = FaultsOverControl(seed, APIS, self._control)
         self.clock = ClockOverControl(self._control, ahead_ms)

@@ -9,6 +9,7 @@ from logkernel.config.values import render
 from logkernel.errors import GroupIdNotFound, LogkernelError
 from logkernel.testing.child.control import ControlClient
 from logkernel.testing.child.structured import structured
+from logkernel.testing.kafka.security import ListenerSecurity
 from logkernel.testing.server.rows import plain
 from logkernel.vocabulary import Record, RecordMetadata
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 class LogOverControl:
     """See the module."""
 
-    def __init__(self, control: ControlClient) -> None:
-        self._control = control
+    def __init__(self, control: ControlClient, security: ListenerSecurity) -> None:
+        self._control, self._security = control, security
         self._bootstrap = ""
         self._remote: RemoteLog | None = None
 
@@ -138,7 +139,7 @@ class LogOverControl:
         if self._remote is None:
             from logkernel.remote import RemoteLog
 
-            self._remote = RemoteLog(self._bootstrap, {})
+            self._remote = RemoteLog(self._bootstrap, self._security.login())
         return self._remote
 
 

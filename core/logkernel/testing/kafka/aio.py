@@ -58,6 +58,17 @@ class AsyncKafka:
         """See `KafkaView.create_topic`."""
         await asyncio.to_thread(self.kafka.create_topic, name, partitions, **settings)
 
+    def client_settings(
+        self,
+        user: str | None = None,
+        *,
+        mechanism: str | None = None,
+        password: str | None = None,
+        spelling: str = "kafka",
+    ) -> dict[str, str]:
+        """See `KafkaView.client_settings`."""
+        return self.kafka.client_settings(user, mechanism=mechanism, password=password, spelling=spelling)
+
     @property
     def bootstrap_servers(self) -> str:
         return self.kafka.bootstrap_servers

@@ -21,6 +21,8 @@ from logkernel.attrs_lite import frozen
 from logkernel.cluster.cluster import Cluster
 from logkernel.cluster.managed_broker import Environment
 from logkernel.cluster.snapshot import ClusterSnapshot
+from logkernel.config.listeners import ANY_HOST, address, following
+from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.testing.kafka.apis import APIS
 from logkernel.testing.kafka.broker import no_snapshot
@@ -30,7 +32,9 @@ from logkernel.testing.kafka.disk import TestDisk
 from logkernel.testing.kafka.due_work import do_due_work
 from logkernel.testing.kafka.faults import MOVE_LEADER, RESTART, Fault, Faults
 from logkernel.testing.kafka.here import settings_of
+from logkernel.testing.kafka.kafka import LISTEN
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests, RequestLog
+from logkernel.testing.kafka.security import ListenerSecurity, Users
 from logkernel.testing.kafka.view import WITHIN_S, KafkaView, Topics
 from logkernel.testing.kafka.waiting import wait_for
 from logkernel.testing.kafka.watch import BrokerWatch
@@ -85,11 +89,17 @@ class KafkaCluster(KafkaView):
         seed: int = 0,
         faults: str | Path | Iterable[Mapping[str, Any]] = (),
         process: bool = False,
+        listen: str = LISTEN,
+        advertised: str | None = None,
+        security_protocol: str = "PLAINTEXT",
+        users: Users = (),
+        security_folder: str | None = None,
     ) -> None:
         """Start brokers in memory, or in the folder `path`.
 
         `racks` and `session_timeout_ms` are those of `logkernel.open_cluster`, the others those of `Kafka`, for all
-        brokers. A topic's settings may have `replication.factor`. Brokers are in this process: `process` is refused.
+        brokers; ports of `listen` and `advertised` follow one another, from that one on. A topic's settings may have
+        `replication.factor`. Brokers are in this process: `process` is refused.
         Raises `ConfigError`, `PluginError`.
         """
         if process:
@@ -107,18 +117,44 @@ class KafkaCluster(KafkaView):
             node: BrokerWatch(partial(self._broker, node), self.faults, self._requests, self.clock, self._act)
             for node in nodes
         }
-        rows = settings_of({**FOR_CLUSTERS, "default.replication.factor": brokers, **(settings or {})}, as_version)
-        self._cluster = Cluster(
-            brokers, path, listen=True, overrides=list(rows.values()), racks=racks,
-            session_timeout_ms=session_timeout_ms, plugins=plugins, environment=self._environment, disk=TestDisk,
-        )  # fmt: skip
+        places, told, hosts = _addresses(listen, advertised, brokers)
+        self.security = ListenerSecurity(security_protocol, users, hosts, security_folder)
+        try:
+            given = {**FOR_CLUSTERS, "default.replication.factor": brokers, **(settings or {})}
+            rows = settings_of(given, as_version, self.security)
+            self._cluster = Cluster(
+                brokers, path, listen=places, listener=security_protocol, overrides=list(rows.values()),
+                own={node: self._listeners(places[node], to) for node, to in told.items()}, racks=racks,
+                session_timeout_ms=session_timeout_ms, plugins=plugins, environment=self._environment, disk=TestDisk,
+            )  # fmt: skip
+        except BaseException:
+            self.security.close()
+            raise
         self._log = ClusterLog(self._cluster, self.clock)
         try:
+            self._add_users()
             self.create_topics(topics)
             self.faults.load(faults)
         except BaseException:
-            self._cluster.close()
+            self.close()
             raise
+
+    def _listeners(self, listen: str, advertised: str) -> list[RawSetting]:
+        name = self.security.protocol
+        told = {"listeners": f"{name}://{listen}", "advertised.listeners": f"{name}://{advertised}"}
+        return from_keywords(told, "listen")
+
+    def _add_users(self) -> None:
+        """Returns when every broker knows them."""
+        first = next(iter(self.brokers))
+
+        def add() -> Callable[[], bool]:
+            broker = self._broker(self._cluster.controller() or first)
+            assert broker is not None
+            return self.security.add_users(broker)
+
+        noted = self._run(add)
+        wait_for(lambda: self._run(noted), WITHIN_S, lambda: "the cluster did not note the users")
 
     def _environment(self, node: int) -> Environment:
         return Environment(clock=self.clock, plugins=[WatchPlugin(self._watches[node])])
@@ -145,6 +181,7 @@ class KafkaCluster(KafkaView):
         for thread in list(self._acting):
             thread.join(ACTS_S)
         self._cluster.close()
+        self.security.close()
 
     @property
     def closed(self) -> bool:
@@ -163,12 +200,20 @@ class KafkaCluster(KafkaView):
     @property
     def bootstrap_servers(self) -> str:
         """ "host:port,…" of the brokers that run, for clients of any kind."""
-        return self._cluster.bootstrap_servers
+
+        def found() -> str:
+            brokers = [
+                broker for node, at in self.brokers.items() if at == "running" and (broker := self._broker(node))
+            ]
+            ends = [broker.addresses.endpoint(self.security.protocol) for broker in brokers]
+            return ",".join(address(host, port) for _, host, port, _ in ends)
+
+        return found() or self._cluster.bootstrap_servers
 
     @property
     def listens(self) -> str:
-        """Where the brokers that run listen, which is what clients are told."""
-        return self.bootstrap_servers
+        """Where the brokers that run listen."""
+        return self._cluster.bootstrap_servers
 
     def requests_since(self, number: int, most: int, most_bytes: int) -> tuple[list[tuple[int, ClientRequest]], int]:
         """See `Kafka.requests_since`."""
@@ -384,3 +429,17 @@ class KafkaCluster(KafkaView):
 
         with suppress(AssertionError):  # cut off, or without room
             wait_for(are_back, REPLICATES_S, lambda: "")
+
+
+def _addresses(listen: str, advertised: str | None, brokers: int) -> tuple[dict[int, str], dict[int, str], list[str]]:
+    """(Node id → where it listens, node id → what clients are told where that differs, all hosts). Raises
+    `ConfigError`."""
+    host = listen.rpartition(":")[0].strip("[]")
+    if advertised is None and host in ANY_HOST:
+        advertised = "localhost:0"
+    try:
+        places = following(listen, brokers)
+        told = {} if advertised is None else following(advertised, brokers)
+    except ValueError as error:
+        raise ConfigError(f"listen={listen} advertised={advertised}: {error}") from None
+    return places, told, [each.rpartition(":")[0].strip("[]") for each in (listen, advertised) if each]

@@ -32,7 +32,7 @@ from logkernel.testing.kafka.faults import (
     Faults,
 )
 from logkernel.testing.kafka.named import FetchSession, partitions_named
-from logkernel.testing.kafka.requests import ClientRequest, again, kept
+from logkernel.testing.kafka.requests import ClientRequest, again, kept, shown
 from logkernel.vocabulary import FileSlice, TopicPartition
 
 
@@ -86,7 +86,7 @@ class WatchedConnection(ServerConnection):
         super().__init__(door, *given, **named)
         self._watch = watch
         self._fetched = FetchSession()
-        self._held: deque[tuple[PendingResponse, ClientRequest]] | None = None
+        self._held: deque[tuple[PendingResponse, ClientRequest, Any]] | None = None
         """What came while a request is held up: it waits behind that, as in Kafka. None while none is."""
         self._marks: dict[int, tuple[list[TopicProduceResponse], Fault | None]] = {}
         """Of pending responses: what is added to the response, and the fault that strikes its bytes."""
@@ -99,16 +99,17 @@ class WatchedConnection(ServerConnection):
         copy, size = kept(request)
         seen = ClientRequest(
             codec.api.row.name, codec.version, self.client_id, f"{name} {version}".strip(), self.id,
-            pending.correlation_id, self._watch.now_ms(), copy, self._watch.node_id,
+            pending.correlation_id, self._watch.now_ms(), shown(copy), self._watch.node_id,
+            "" if self.principal is None else str(self.principal),
         )  # fmt: skip
         self._watch.saw(seen, size)
         if self._held is None:
-            self._judge(pending, seen, request)
+            self._judge(pending, seen, request, copy)
         else:
-            self._held.append((pending, seen))
+            self._held.append((pending, seen, copy))
 
-    def _judge(self, pending: PendingResponse, seen: ClientRequest, request: Any) -> None:
-        """`request` is what may be handed on; `seen` holds a copy."""
+    def _judge(self, pending: PendingResponse, seen: ClientRequest, request: Any, copy: Any) -> None:
+        """`request` is what may be handed on now, `copy` what may be later."""
         named = self._named(request) if isinstance(request, FetchRequest) else None
         fault = self._watch.faults.strikes(seen, lambda: self._named(request) if named is None else named)
         if fault is None:
@@ -116,7 +117,7 @@ class WatchedConnection(ServerConnection):
         elif fault.kind == ERROR:
             self._fail(pending, request, fault, named or [])
         elif fault.kind in (DELAY, STALL, *OF_CLUSTERS):
-            self._hold(pending, seen, fault)
+            self._hold(pending, copy, fault)
         elif fault.kind == CLOSE:
             self._end(REFUSED)
             if not self._feeding:
@@ -133,16 +134,16 @@ class WatchedConnection(ServerConnection):
 
     # ------------------------------------------------------------ held up
 
-    def _hold(self, pending: PendingResponse, seen: ClientRequest, fault: Fault) -> None:
+    def _hold(self, pending: PendingResponse, copy: Any, fault: Fault) -> None:
         self._held = deque()
 
         def go_on() -> None:
             """Also when the client is gone: a slow broker carries out what it has read."""
             held, self._held = self._held or deque(), None
-            ServerConnection.submit(self, pending, again(seen.request))
+            ServerConnection.submit(self, pending, again(copy))
             while held and self._held is None:
-                then, what = held.popleft()
-                self._judge(then, what, again(what.request))
+                then, what, kept_copy = held.popleft()
+                self._judge(then, what, again(kept_copy), kept_copy)
             if self._held is not None:
                 self._held.extend(held)
 
@@ -151,7 +152,7 @@ class WatchedConnection(ServerConnection):
         elif fault.kind == STALL:
             fault.released.append(self._watch.unless_gone(go_on))
         else:
-            named = partitions_named(seen.request, self._watch.topic_name)
+            named = partitions_named(copy, self._watch.topic_name)
             self._watch.act(fault, [name for name in named if fault.conditions.covers(name)], go_on)
 
     # ------------------------------------------------------------ errors

@@ -31,6 +31,7 @@ from logkernel.testing.kafka.due_work import do_due_work
 from logkernel.testing.kafka.faults import Faults
 from logkernel.testing.kafka.folder import FolderSnapshot, restore_folder, save_folder
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests, RequestLog
+from logkernel.testing.kafka.security import ListenerSecurity
 from logkernel.testing.kafka.waiting import LOOK_AGAIN_S
 from logkernel.testing.kafka.watch import BrokerWatch
 from logkernel.testing.kafka.watched import KeptMetadata, WatchPlugin
@@ -47,12 +48,14 @@ FOR_TESTS: Final = {
     "share.coordinator.state.topic.num.partitions": 1,
 }
 """What differs from Kafka's defaults: nobody waits for members that never come, and little is opened."""
-LISTENER: Final = "PLAINTEXT"
 
 
-def settings_of(given: Mapping[str, Any], as_version: str | None) -> dict[str, RawSetting]:
+def settings_of(given: Mapping[str, Any], as_version: str | None, security: ListenerSecurity) -> dict[str, RawSetting]:
     """Name → setting of a tested broker."""
-    rows = [*from_keywords(FOR_TESTS, "tests"), *from_keywords(given, "settings")]
+    rows = [
+        *from_keywords(FOR_TESTS, "tests"), *from_keywords(security.settings(), "security_protocol"),
+        *from_keywords(given, "settings"),
+    ]  # fmt: skip
     if as_version is not None:
         rows.append(RawSetting("logkernel.as.version", as_version, "as_version"))
     return by_name(rows)
@@ -86,20 +89,23 @@ class BrokerHere(KafkaBroker):
         as_version: str | None,
         seed: int,
         ahead_ms: int,
+        security: ListenerSecurity,
     ) -> None:
         """It runs. Raises `ConfigError`, `PluginError`, `CannotListen`."""
         self._requests = RequestLog()
         self.faults = Faults(seed, APIS, self._run)
         self.clock = LentClock(self._do_due_work)
         self.clock.go_on_from(ahead_ms)
-        self._settings = settings_of(settings, as_version)
+        self._security = security
+        self._settings = settings_of(settings, as_version, security)
         self._path = "" if path is None else path
         if path is not None:
             self._settings["log.dirs"] = RawSetting("log.dirs", str(path), "path")
         if advertised is None and listen.rpartition(":")[0].strip("[]") in ANY_HOST:
             advertised = "localhost:0"
         if advertised is not None:
-            told = {"listeners": f"{LISTENER}://{listen}", "advertised.listeners": f"{LISTENER}://{advertised}"}
+            name = security.protocol
+            told = {"listeners": f"{name}://{listen}", "advertised.listeners": f"{name}://{advertised}"}
             self._settings |= by_name(from_keywords(told, "listen"))
         self._plugins = list(plugins)
         self._memory = TestDisk() if path is None else None
@@ -110,6 +116,7 @@ class BrokerHere(KafkaBroker):
         self._listen = self._address = ""
         if sockets:
             self._begin_listening(listen)
+            self._log.host.run(lambda: security.add_users(self._log.broker)())
 
     def _open(self) -> LogHere:
         return LogHere(
@@ -125,11 +132,11 @@ class BrokerHere(KafkaBroker):
 
     def _begin_listening(self, listen: str) -> None:
         try:
-            self._listen = self._log.listen(listen)
+            self._listen = self._log.listen(listen, name=self._security.protocol)
         except BaseException:
             self._log.close()
             raise
-        _, host, port, _ = self._log.broker.addresses.endpoint(LISTENER)
+        _, host, port, _ = self._log.broker.addresses.endpoint(self._security.protocol)
         self._address = address(host, port)
 
     # ------------------------------------------------------------ life

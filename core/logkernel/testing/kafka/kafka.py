@@ -18,6 +18,7 @@ from logkernel.errors import LogkernelError
 from logkernel.testing.kafka.broker import KafkaBroker, KafkaSnapshot, no_snapshot
 from logkernel.testing.kafka.here import BrokerHere, LogHere
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
+from logkernel.testing.kafka.security import ListenerSecurity, Users
 from logkernel.testing.kafka.view import KafkaView, Topics
 
 LISTEN: Final = "127.0.0.1:0"
@@ -41,6 +42,9 @@ class Kafka(KafkaView):
         faults: str | Path | Iterable[Mapping[str, Any]] = (),
         ahead_ms: int = 0,
         process: bool = False,
+        security_protocol: str = "PLAINTEXT",
+        users: Users = (),
+        security_folder: str | None = None,
     ) -> None:
         """Start a broker in memory, or in the folder `path`.
 
@@ -55,20 +59,30 @@ class Kafka(KafkaView):
         With `process` it runs in a process of its own, which `kill` kills. There `plugins` are modules, `log` has only
         what views use, and `producer()`, `consumer()` and `admin()` use sockets as any client does.
 
+        Clients connect by `security_protocol` (SSL, SASL_PLAINTEXT, SASL_SSL), and log in as one of `users`, names or
+        name → password; `client_settings` says what they set. Keys and certificates are made in `security_folder`,
+        where they are not there yet; by default in a folder that goes with the broker.
+
         Raises `ConfigError`, `PluginError`, `CannotListen`.
         """
         given: dict[str, Any] = {
             "settings": settings or {}, "plugins": plugins, "path": path, "sockets": sockets, "listen": listen,
             "advertised": advertised, "as_version": as_version, "seed": seed, "ahead_ms": ahead_ms,
         }  # fmt: skip
-        self._broker = _in_process(given) if process else BrokerHere(**given)
+        hosts = [each.rpartition(":")[0].strip("[]") for each in (listen, advertised) if each]
+        self.security = ListenerSecurity(security_protocol, users, hosts, security_folder)
+        try:
+            self._broker = (_in_process if process else BrokerHere)(**given, security=self.security)
+        except BaseException:
+            self.security.close()
+            raise
         self.clock, self.faults = self._broker.clock, self._broker.faults
         self.look_again_s = self._broker.look_again_s
         try:
             self.create_topics(topics)
             self.faults.load(faults)
         except BaseException:
-            self._broker.close()
+            self.close()
             raise
 
     # ------------------------------------------------------------ life
@@ -82,6 +96,7 @@ class Kafka(KafkaView):
     def close(self) -> None:
         """End the broker; connections break. A second call does nothing."""
         self._broker.close()
+        self.security.close()
 
     def stop(self) -> None:
         """Stop the broker cleanly; `start` goes on with what it has. Clients that were made here are closed."""
@@ -178,7 +193,7 @@ class Kafka(KafkaView):
         return self._broker.requests_since(number, most, most_bytes)
 
 
-def _in_process(given: Mapping[str, Any]) -> KafkaBroker:
+def _in_process(**given: Any) -> KafkaBroker:
     from logkernel.testing.child.broker import BrokerProcess
 
     return BrokerProcess(**given)

@@ -28,6 +28,7 @@ class KafkaNamespace(KafkaView):
         self._kafka = kafka
         self._suffix = f".{number}-{FOREIGN.sub('-', test)}".rstrip("-")
         self.clock, self.faults, self.look_again_s = kafka.clock, kafka.faults, kafka.look_again_s
+        self.security = kafka.security
         self._before = kafka.topics
         kafka.requests.clear()
 

@@ -8,9 +8,11 @@ from itertools import islice
 from typing import Any, Final, Self, SupportsIndex, overload
 
 from logkernel.attrs_lite import frozen
+from logkernel.requests.access import SaslAuthenticateRequest
 from logkernel.requests.data import PartitionProduceData, ProduceRequest, TopicProduceData
 from logkernel.testing.kafka.apis import check_api
 
+HIDDEN: Final = b"[hidden]"
 MOST_KEPT: Final = 10_000
 """Requests; the oldest go first."""
 MOST_KEPT_BYTES: Final = 64 << 20
@@ -34,6 +36,8 @@ class ClientRequest:
     request: Any
     broker: int = 1
     """The node id of the broker that was asked."""
+    principal: str = "User:ANONYMOUS"
+    """As whom the client is logged in, e.g. "User:ann"; "" before it is."""
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -148,6 +152,11 @@ def kept(request: Any) -> tuple[Any, int]:
             rows.append(PartitionProduceData(row.index, data))
         topics.append(TopicProduceData(topic.name, rows, topic.topic_id))
     return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics), size
+
+
+def shown(request: Any) -> Any:
+    """A kept request as a test may see and print it: without the password that a client logs in with."""
+    return SaslAuthenticateRequest(HIDDEN) if isinstance(request, SaslAuthenticateRequest) else request
 
 
 def again(request: Any) -> Any:

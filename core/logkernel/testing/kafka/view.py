@@ -25,6 +25,7 @@ from logkernel.testing.kafka.faults import AskedFault, FaultCalls
 from logkernel.testing.kafka.matching import ANYTHING, differences, not_found
 from logkernel.testing.kafka.records import KafkaRecord, encoded
 from logkernel.testing.kafka.requests import KeptRequests
+from logkernel.testing.kafka.security import ListenerSecurity
 from logkernel.testing.kafka.waiting import LOOK_AGAIN_S, wait_for
 from logkernel.vocabulary import GROUP_STATES, Record, RecordMetadata
 
@@ -49,6 +50,8 @@ class KafkaView(ABC):
     """Its `advance` moves the broker's time."""
     faults: FaultCalls[AskedFault]
     """What goes wrong with clients' requests."""
+    security: ListenerSecurity
+    """How clients log in."""
     look_again_s = LOOK_AGAIN_S
     """How often the broker is asked for what is waited for."""
 
@@ -85,6 +88,22 @@ class KafkaView(ABC):
     def called(self, topic: str) -> str:
         """What this test calls the broker's topic: the reverse of `topic`."""
         return topic
+
+    def client_settings(
+        self,
+        user: str | None = None,
+        *,
+        mechanism: str | None = None,
+        password: str | None = None,
+        spelling: str = "kafka",
+    ) -> dict[str, str]:
+        """What a client sets to connect, and to log in as `user` (by default the first) by `mechanism` (PLAIN,
+        SCRAM-SHA-256 or SCRAM-SHA-512); bootstrap.servers is among it. `spelling` is Kafka's or librdkafka's.
+
+        With `password` it is that one, right or wrong, and any user. Raises `ConfigError` for a user that the broker
+        does not know, `LogkernelError` without sockets.
+        """
+        return self.security.client(self.bootstrap_servers, user, mechanism, password, spelling)
 
     # ------------------------------------------------------------ our own clients
 

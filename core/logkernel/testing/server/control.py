@@ -19,6 +19,7 @@ from logkernel.errors import ConfigError, GroupIdNotFound, UnknownTopicOrPartiti
 from logkernel.testing.kafka.apis import check_api
 from logkernel.testing.kafka.faults import Fault, Faults
 from logkernel.testing.kafka.matching import ANYTHING
+from logkernel.testing.kafka.security import SPELLINGS
 from logkernel.testing.server.answers import answer, failed, refused, told
 from logkernel.testing.server.body import Fields, Query, parse
 from logkernel.testing.server.rows import (
@@ -227,6 +228,16 @@ class Control(ABC):
         work(topic)
         return {}
 
+    # ------------------------------------------------------------ who logs in
+
+    def client(self, given: Any) -> Any:
+        fields = Fields(given)
+        user, mechanism = fields.text("user", None), fields.text("mechanism", None)
+        password = fields.text("password", None)
+        spelling = fields.choice("spelling", SPELLINGS, SPELLINGS[0])
+        fields.end()
+        return self._kafka.client_settings(user, mechanism=mechanism, password=password, spelling=spelling)
+
     # ------------------------------------------------------------ what is waited for
 
     def assert_produced(self, given: Any) -> Any:
@@ -365,6 +376,7 @@ class Control(ABC):
 WITHIN_S: Final = 10.0
 ROUTES: Final = (
     ("GET", "/health", "health"),
+    ("GET", "/client", "client"),
     ("GET", "/snapshots", "snapshots"),
     ("PUT", "/snapshots/<name>", "save"),
     ("POST", "/snapshots/<name>/restore", "restore"),

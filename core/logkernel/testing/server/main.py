@@ -52,7 +52,11 @@ def run(
     kafka, app = _one(options) if brokers is None else _several(brokers, options)
     with kafka:
         server = HttpServer(app, *control, max_body_bytes=MAX_BODY_BYTES, refused=unread)
-        where = {"bootstrap_servers": kafka.bootstrap_servers, "control": server.url, "listen": kafka.listens}
+        where: dict[str, Any] = {
+            "bootstrap_servers": kafka.bootstrap_servers, "control": server.url, "listen": kafka.listens,
+        }  # fmt: skip
+        if kafka.security.protocol != "PLAINTEXT":
+            where["client"] = kafka.client_settings()
         ready(json.dumps({**where, "pid": os.getpid(), "version": __version__}))
         lifeline.wait()
         threading.Thread(target=server.close, daemon=True).start()

@@ -75,7 +75,17 @@ def request_row(number: int, request: ClientRequest) -> dict[str, Any]:
     return {"number": number, **row, "type": f"{kind.__module__}.{kind.__qualname__}", "fields": plain(request.request)}
 
 
-REQUEST_FIELDS: Final = ("api", "version", "client_id", "software", "connection", "correlation_id", "at_ms", "broker")
+REQUEST_FIELDS: Final = (
+    "api",
+    "version",
+    "client_id",
+    "software",
+    "connection",
+    "correlation_id",
+    "at_ms",
+    "broker",
+    "principal",
+)
 
 
 def fault_row(number: int, fault: Fault, *, active: bool) -> dict[str, Any]:
