@@ -1,7 +1,7 @@
 """A connection to ZooKeeper by kazoo, as a session uses it.
 
 kazoo's threads only note what happened, and call `wakeup`. Every call is made and waited for on the broker's thread,
-each answer for `Options.answer_s` at most. What was sent and not answered may have happened: `Unanswered`.
+each answer for `patience_s` at most. What was sent and not answered may have happened: `Unanswered`.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ class Connection:
         self.dropped_s: float | None = None
         """Since when (monotonic) there is no connection; None while there is one."""
         self._reads_many = True
+        self.patience_s = options.connection_timeout_ms / 1000
+        """How long a call waits for its answer: in a start as long as for a connection, then `hurry` shortens it."""
         self._settled = threading.Event()
         """It was connected once, or all servers refused it."""
         self._refusals: dict[tuple[str, int], Refusal] = {}
@@ -150,6 +152,10 @@ class Connection:
 
     # ------------------------------------------------------------ life
 
+    def hurry(self) -> None:
+        """Wait for answers no longer than a broker may that serves."""
+        self.patience_s = self._options.answer_s
+
     def wait(self, seconds: float) -> bool:
         """Whether it is connected, at the latest after so long."""
         self._settled.wait(seconds)
@@ -204,7 +210,7 @@ class Connection:
 
     def _answer(self, asked: Any) -> Any:
         try:
-            return asked.get(timeout=self._options.answer_s)
+            return asked.get(timeout=self.patience_s)
         except (ConnectionLoss, SessionExpiredError, ConnectionClosedError, KazooTimeoutError) as error:
             raise Unanswered(f"ZooKeeper did not answer ({type(error).__name__}); try again") from None
         except NoAuthError:

@@ -60,6 +60,8 @@ class ZooKeeperSession:
         self._node_id = -1
         self._is_probing = False
         self.zk = zk or Connection(options)
+        if zk is not None:
+            zk.hurry()
         self.zk.wakeup = self._wake_up
         if not self.zk.wait(options.connection_timeout_ms / 1000):
             refusal = self.zk.refusal()
@@ -397,6 +399,7 @@ class ZooKeeperSession:
             raise
         self._events, self._wakeup = events, wakeup
         self._watched.begin()
+        self.zk.hurry()
 
     def poll(self) -> None:
         events = self._events

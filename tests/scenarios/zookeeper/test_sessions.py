@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -457,3 +458,26 @@ def test_a_tree_that_was_made_has_what_kafka_makes(world: World) -> None:
         assert world.other.get(path)[0] is None
     assert world.json("/feature") == {"features": {}, "version": 2, "status": 1}
     assert world.other.get("/latest_producer_id_block")[0] is None
+
+
+def test_a_slow_answer_ends_no_start_and_is_not_waited_for_by_a_broker_that_serves(world: World) -> None:
+    def slowly(after_s: float) -> None:
+        world.server.pause()
+        resume = threading.Timer(after_s, world.server.resume)
+        resume.start()
+        paused.append(resume)
+
+    paused: list[threading.Timer] = []
+    session = world.session()
+    slowly(1.0)  # a call of a broker that serves is answered within half a second
+    try:
+        session.commit([MetadataChange("cluster", "", {"id": "slow"})])
+        Heard(session)
+        slowly(60.0)
+        with pytest.raises(KafkaStorageError, match="did not answer"):
+            list(session.changes({"cluster"}))
+    finally:
+        for timer in paused:
+            timer.cancel()
+        world.server.resume()
+    assert [change.value for change in world.session().changes({"cluster"})] == [{"id": "slow"}]
