@@ -172,7 +172,7 @@ def test_no_sockets_in_a_process(kafka_memory): ...
 
 def test_mistakes_are_told_with_their_remedy(tmp_path: Path) -> None:
     said = suite(tmp_path, MISTAKES, code=1)
-    assert "there is no option 'topcis'; there are as_version, faults, plugins, process, seed, settings, topics" in said
+    assert "there is no option 'topcis'; there are as_version, faults, plugins, process, security_protocol" in said
     assert "takes keywords only" in said
     assert "override kafka_session_options" in said
     assert "ConfigError: pytest.mark.kafka: num.partitions=x: Not a number" in said
