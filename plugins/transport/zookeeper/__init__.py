@@ -35,7 +35,8 @@ SETTINGS = (
     ),
     Setting(
         "zookeeper.connection.timeout.ms", INT, None, _MS,
-        "How long a start waits for ZooKeeper, and for each of its answers; by default as long as zookeeper.session.timeout.ms.",
+        "How long a start waits for ZooKeeper, and for each of its answers; by default as long as"
+        " zookeeper.session.timeout.ms.",
     ),
     Setting(
         "zookeeper.max.in.flight.requests", INT, "10", Between(1, 1_000),
