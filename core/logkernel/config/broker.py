@@ -167,12 +167,15 @@ class BrokerConfig:
 
     def security_settings(self, listener: str) -> dict[str, str]:
         """The settings of TLS and SASL of a listener, as text: its own above those of all listeners, and those of its
-        mechanisms behind the mechanism's name ("plain.sasl.jaas.config")."""
+        mechanisms behind the mechanism's name ("plain.sasl.jaas.config"). As in Kafka (KIP-684), one of SASL_SSL asks
+        for certificates by its own `ssl.client.auth` only."""
         rows = [row for row in self.definitions.broker.values() if row.per_listener]
         found = {row.name: row.default for row in rows if row.default is not None}
         found |= {row.name: self._effective[row.name].text for row in rows if row.name in self._effective}
         prefix = f"{PER_LISTENER}{listener.lower()}."
         own = {name.removeprefix(prefix): row.text for name, row in self._effective.items() if name.startswith(prefix)}
+        if self.security_protocol(listener) == "SASL_SSL":
+            found["ssl.client.auth"] = "none"
         return found | own
 
     def advertised(self, bound: Mapping[str, int], hostname: str) -> tuple[Listener, ...]:

@@ -86,7 +86,8 @@ ROWS: tuple[Setting, ...] = (
         STRING,
         "none",
         OneOf("required", "requested", "none"),
-        "Whether clients show a certificate: they have to, may, or are not asked.",
+        "Whether clients show a certificate: they have to, may, or are not asked. Listeners of SASL_SSL take their own"
+        " setting only.",
         dynamic=True,
     ),
     _row(

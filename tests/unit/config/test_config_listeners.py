@@ -134,6 +134,18 @@ def test_a_listeners_own_settings_stand_above_those_of_all() -> None:
     assert "plain.sasl.jaas.config" not in others
 
 
+def test_a_listener_of_sasl_ssl_asks_for_certificates_by_its_own_setting_only() -> None:
+    """KIP-684: clients that log in have none, where other listeners ask for them."""
+    given = {
+        "listener.security.protocol.map": "IN:SASL_SSL,OUT:SASL_SSL,OTHER:SSL",
+        "ssl.client.auth": "required",
+        "listener.name.out.ssl.client.auth": "requested",
+    }
+    config = BrokerConfig.load(None, given)
+    found = {name: config.security_settings(name)["ssl.client.auth"] for name in ("IN", "OUT", "OTHER")}
+    assert found == {"IN": "none", "OUT": "requested", "OTHER": "required"}
+
+
 def test_a_listeners_own_setting_keeps_its_bounds_and_hides_a_secret() -> None:
     with pytest.raises(ConfigError, match=r"listener\.name\.out\.ssl\.client\.auth=maybe"):
         BrokerConfig.load(None, {"listener.name.out.ssl.client.auth": "maybe"})
