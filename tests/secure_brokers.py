@@ -93,11 +93,13 @@ def login(protocol: str, mechanism: str, files: Path) -> Login:
     """Alice's."""
     by_token = mechanism == "OAUTHBEARER"
     return Login(
-        protocol, mechanism, "alice",
-        "" if by_token else PASSWORD,
-        token() if by_token else "",
-        str(files / "ca.pem") if protocol.endswith("SSL") else "",
-    )  # fmt: skip
+        protocol,
+        mechanism,
+        user="alice",
+        password="" if by_token else PASSWORD,
+        token=token() if by_token else "",
+        ca=str(files / "ca.pem") if protocol.endswith("SSL") else "",
+    )
 
 
 def with_certificate(files: Path, name: str = "client") -> Login:
