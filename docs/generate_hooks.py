@@ -30,6 +30,7 @@ PROVIDES = {
     "logkernel_produce_interceptor": "ProduceInterceptor",
     "logkernel_fetch_filter": "FetchFilter",
     "logkernel_quota": "Quota",
+    "logkernel_client_quota_callback": "ClientQuotaCallback",
     "logkernel_authorizer": "Authorizer",
     "logkernel_password_checker": "PasswordChecker",
     "logkernel_assignor": "Assignor",

@@ -19,6 +19,7 @@ PAGES = {
     "assignors": ("assignor", "acme-keep", "keep"),
     "authorizers": ("authorizer", "acme-teams", "teams"),
     "cleanup-policies": ("cleanup policy", "acme-newest", "newest"),
+    "client-quota-callbacks": ("client quota callback", "acme-team-quotas", "teams"),
     "codecs": ("codec", "acme-quick", "gzip"),
     "coordinations": ("coordination", "acme-lines", "lines"),
     "decoders": ("decoder", "acme-tickets", "tickets"),

@@ -1,18 +1,25 @@
 """Guards of plugins that judge clients beside the way of a request; see `plugin_guards`.
 
-object            refused where
-PasswordChecker   the answer is neither a bool nor a name
+object                refused where
+ClientQuotaCallback   the quota is no finite number over 0; `whose` is no tuple of texts and None; a type of
+                      `limited_types` is unknown
+PasswordChecker       the answer is neither a bool nor a name
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from math import isfinite
 from typing import Any
 
-from logkernel.contracts import Login, PasswordChecker
-from logkernel.errors import PluginError
+from logkernel.contracts import QUOTA_TYPES, ClientLimit, ClientQuotaCallback, Login, PasswordChecker, QuotaEntity
+from logkernel.errors import LogkernelError, PluginError
 from logkernel.plugin_faults import Origin, PluginFaults
+from logkernel.plugin_guards import _Guard
+from logkernel.vocabulary import Principal
 
+NOT_LIMITED = "the client is not limited"
 LOGIN_REFUSED = "the login is refused"
 
 
@@ -51,3 +58,63 @@ class GuardedPasswordChecker:
         else:
             self._faults.raised(self._origin(), self._place, error, LOGIN_REFUSED)
         return PluginError(f"{self._origin()} failed in {self._place}: {what}; {LOGIN_REFUSED}")
+
+
+class GuardedClientQuotaCallback(_Guard):
+    """`contracts.ClientQuotaCallback`. Whom it fails for is not limited; `told_or_raise` and `judged_…` raise."""
+
+    __slots__ = ("_callback", "_place")
+
+    def __init__(
+        self, callback: ClientQuotaCallback, name: str, faults: PluginFaults, origin: Callable[[], Origin]
+    ) -> None:
+        super().__init__(faults, origin)
+        self._callback = callback
+        self._place = f"client quota callback {name}"
+
+    def quotas_changed(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        with suppress(LogkernelError):
+            self.told_or_raise(quotas)
+
+    def limited_types(self) -> Collection[str]:
+        try:
+            return self.judged_types()
+        except LogkernelError:
+            return ()
+
+    def limit(self, quota_type: str, principal: Principal, client_id: str) -> ClientLimit | None:
+        try:
+            return self.judged_limit(quota_type, principal, client_id)
+        except LogkernelError:
+            return None
+
+    def told_or_raise(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        self._call(self._place, "it may not know all quotas", lambda: self._callback.quotas_changed(quotas))
+
+    def judged_types(self) -> Collection[str]:
+        def decide() -> Collection[str]:
+            answer: Any = self._callback.limited_types()
+            if isinstance(answer, str) or not isinstance(answer, Collection) or not set(answer) <= set(QUOTA_TYPES):
+                raise self._refused(answer, f"return some of {', '.join(QUOTA_TYPES)}")
+            return frozenset(answer)
+
+        return self._call(self._place, "nobody is limited", decide)
+
+    def judged_limit(self, quota_type: str, principal: Principal, client_id: str) -> ClientLimit | None:
+        def decide() -> ClientLimit | None:
+            answer: Any = self._callback.limit(quota_type, principal, client_id)
+            if answer is None:
+                return None
+            if not isinstance(answer, tuple) or len(answer) != 2:
+                raise self._refused(answer, "return ClientLimit(quota, whose) or None")
+            quota, whose = answer
+            if type(quota) not in (int, float) or not isfinite(quota) or quota <= 0:
+                raise self._refused(answer, "the quota is a number over 0")
+            if type(whose) is not tuple or not all(part is None or isinstance(part, str) for part in whose):
+                raise self._refused(answer, "whose is a tuple of texts")
+            return ClientLimit(quota, whose)
+
+        return self._call(self._place, NOT_LIMITED, decide)
+
+    def _refused(self, answer: object, remedy: str) -> PluginError:
+        return PluginError(f"{self._origin()}: {self._place} answered {answer!r:.200}; {remedy}")

@@ -24,6 +24,7 @@ from logkernel.contracts import (
     Assignor,
     Authorizer,
     CleanupPolicy,
+    ClientQuotaCallback,
     ClusterView,
     Codec,
     CompactionStrategy,
@@ -52,6 +53,7 @@ KINDS: Mapping[str, str] = {
     "assignor": "logkernel_assignor",
     "authorizer": "logkernel_authorizer",
     "cleanup policy": "logkernel_cleanup",
+    "client quota callback": "logkernel_client_quota_callback",
     "codec": "logkernel_codec",
     "compaction strategy": "logkernel_compaction_strategy",
     "connector": "logkernel_connector",
@@ -171,6 +173,15 @@ def logkernel_quota(name: str, settings: Mapping[str, Any]) -> Quota | None:
 
 
 @hookspec(firstresult=True)
+def logkernel_client_quota_callback(name: str, settings: Settings) -> ClientQuotaCallback | None:
+    """Return the client quota callback called `name`, the broker's `client.quota.callback.class`: a new object for each
+    broker.
+
+    `settings` are the broker's. Not called where the setting is empty: then the cluster's quotas count, by Kafka's
+    precedence. If the plugin is missing, the broker does not start."""
+
+
+@hookspec(firstresult=True)
 def logkernel_authorizer(name: str, settings: Settings) -> Authorizer | None:
     """Return the authorizer called `name`, the broker's `authorizer.class.name`: a new object for each broker.
 
@@ -238,9 +249,9 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
     """Return (kind, name) of everything this plugin provides, e.g. ("cleanup policy", "compact").
 
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor,
-    authorizer, cleanup policy, codec, compaction strategy, connector, coordination, decoder, election, fetch filter,
-    interceptor, isr, metrics reporter, partitioner, password checker, placement, produce interceptor, quota, service,
-    shared coordination, task assignor and transport.
+    authorizer, cleanup policy, client quota callback, codec, compaction strategy, connector, coordination, decoder,
+    election, fetch filter, interceptor, isr, metrics reporter, partitioner, password checker, placement, produce
+    interceptor, quota, service, shared coordination, task assignor and transport.
     An unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
     return ()
 

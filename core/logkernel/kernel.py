@@ -27,6 +27,7 @@ from logkernel.contracts import (
     Assignor,
     Authorizer,
     CleanupPolicy,
+    ClientQuotaCallback,
     ClusterView,
     Codec,
     CompactionStrategy,
@@ -447,6 +448,14 @@ class Kernel:
     def authorizer(self, name: str, settings: Settings) -> GuardedAuthorizer:
         found: Authorizer = self._provided("authorizer", Authorizer, name, settings=settings)
         return GuardedAuthorizer(found, name, self.faults, partial(self.origin_of, found))
+
+    def client_quota_callback(self, name: str, settings: Settings) -> ClientQuotaCallback:
+        from logkernel.client_guards import GuardedClientQuotaCallback
+
+        found: ClientQuotaCallback = self._provided(
+            "client quota callback", ClientQuotaCallback, name, settings=settings
+        )
+        return GuardedClientQuotaCallback(found, name, self.faults, partial(self.origin_of, found))
 
     def password_checker(self, name: str, settings: Settings) -> PasswordChecker:
         from logkernel.client_guards import GuardedPasswordChecker

@@ -94,7 +94,7 @@ class Broker:
             serves=self.serves,
         )  # fmt: skip
         self.router = Router(self.context)
-        self._dispatch: Route = self.router.dispatch
+        self._dispatch: Route = self.quotas.way(self.router.dispatch)
         self._soon, self._woken = self.turn.soon, self.purgatory.woken
         self.metadata.on_quotas = self._on_quotas
         self._started = False

@@ -23,6 +23,7 @@ USES: Final[Mapping[str, str]] = {
     "assignor": "Choose it on the broker by `group.consumer.assignors=$name,uniform`.",
     "authorizer": "Choose it on the broker by `authorizer.class.name=$name`.",
     "cleanup policy": "Choose it for a topic by `cleanup.policy=$name`.",
+    "client quota callback": "Choose it on the broker by `client.quota.callback.class=$name`.",
     "codec": "Choose it as ever, by `compression.type=gzip`: it takes the place of the built-in codec.",
     "compaction strategy": "Choose it for a compacted topic by `compaction.strategy=$name`.",
     "coordination": "Choose it on the broker by `coordination=$name`.",

@@ -14,7 +14,7 @@ from logkernel.config.table_topic import (
     POSITIVE,
     QUOTAS,
 )
-from logkernel.config.values import BOOLEAN, INT, LIST, LONG, STRING, Between, Each, NonEmpty, OneOf, Validator
+from logkernel.config.values import BOOLEAN, CLASS, INT, LIST, LONG, STRING, Between, Each, NonEmpty, OneOf, Validator
 
 AS_VERSIONS = (
     "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3",
@@ -270,6 +270,14 @@ ROWS: tuple[Setting, ...] = (
         dynamic=True,
     ),
     # client quotas
+    _row(
+        "client.quota.callback.class",
+        CLASS,
+        None,
+        None,
+        "The plugin that says how much clients may use, by its name. Empty: the cluster's client quotas count, by"
+        " Kafka's precedence. No class is loaded.",
+    ),
     _row("quota.window.num", INT, "11", POSITIVE, "Number of samples that a client's rate is measured by (KIP-13)."),
     _row("quota.window.size.seconds", INT, "1", POSITIVE, "Length in seconds of one of these samples."),
     _row(

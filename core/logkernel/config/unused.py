@@ -18,7 +18,7 @@ OPEN_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.con
 _NAMES = """
 advertised.host.name advertised.port allow.everyone.if.no.acl.found alter.config.policy.class.name
 alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds background.threads
-broker.heartbeat.interval.ms broker.id.generation.enable client.quota.callback.class config.providers
+broker.heartbeat.interval.ms broker.id.generation.enable config.providers
 controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
 controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes

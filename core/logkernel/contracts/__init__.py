@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from logkernel.contracts.cleanup import LogFacts as LogFacts
     from logkernel.contracts.cleanup import Rewrite as Rewrite
     from logkernel.contracts.cleanup import RunRule as RunRule
+    from logkernel.contracts.client_quota_callback import QUOTA_TYPES as QUOTA_TYPES
+    from logkernel.contracts.client_quota_callback import ClientLimit as ClientLimit
+    from logkernel.contracts.client_quota_callback import ClientQuotaCallback as ClientQuotaCallback
+    from logkernel.contracts.client_quota_callback import QuotaEntity as QuotaEntity
     from logkernel.contracts.codec import Codec as Codec
     from logkernel.contracts.common import Answer as Answer
     from logkernel.contracts.common import Buffer as Buffer
@@ -97,6 +101,8 @@ _HOMES = {
     "BulkMachine": "service",
     "Candidates": "election",
     "CleanupPolicy": "cleanup",
+    "ClientLimit": "client_quota_callback",
+    "ClientQuotaCallback": "client_quota_callback",
     "ClusterView": "service",
     "Codec": "codec",
     "ColumnarMachine": "service",
@@ -130,7 +136,9 @@ _HOMES = {
     "PlacementFacts": "placement",
     "PlacementStrategy": "placement",
     "ProduceInterceptor": "produce_interceptor",
+    "QUOTA_TYPES": "client_quota_callback",
     "Quota": "quota",
+    "QuotaEntity": "client_quota_callback",
     "ReadFacts": "fetch_filter",
     "RecordDecoder": "decoder",
     "Refusal": "produce_interceptor",

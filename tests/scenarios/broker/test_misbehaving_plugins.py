@@ -45,6 +45,7 @@ PROVIDED: dict[str, Callable[[Kernel], Any]] = {
     "logkernel_task_assignor": lambda kernel: kernel.task_assignor("bad"),
     "logkernel_authorizer": lambda kernel: kernel.authorizer("bad", {}),
     "logkernel_password_checker": lambda kernel: kernel.password_checker("bad", {}),
+    "logkernel_client_quota_callback": lambda kernel: kernel.client_quota_callback("bad", {}),
     "logkernel_transport": lambda kernel: kernel.transport("bad"),
     "logkernel_coordination": lambda kernel: kernel.coordination("bad", lambda: None),  # type: ignore[arg-type, return-value]
     "logkernel_service": lambda kernel: kernel.service("bad", {}, None),  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.outside_distribution import outside_distribution
 
 import logkernel
 from logkernel.client_guards import GuardedPasswordChecker
@@ -58,19 +58,9 @@ def logkernel_names():
 '''
 
 
-def outside(site: Path) -> str:
-    """A folder for PYTHONPATH with the distribution acme-moody."""
-    info = site / "acme_moody-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / "acme_moody.py").write_text(PLUGIN)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-moody\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[logkernel]\nacme-moody = acme_moody\n")
-    return str(site)
-
-
 @pytest.fixture
 def broker(start_broker: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([outside(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", outside_distribution(tmp_path / "site", "acme-moody", PLUGIN))
     settings = {
         "listener.security.protocol.map": "OUT:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkernel.broker.quotas.limits import Limit, Limits
+from logkernel.broker.quotas.limits import Limits
+from logkernel.contracts import ClientLimit
 from logkernel.controller.image import Entity
 
 NAME = "producer_byte_rate"
@@ -37,12 +38,12 @@ def test_the_first_level_that_there_is_counts(levels: set[int], others: set[int]
     quotas = {LEVELS[level][0]: {NAME: 1.0 + level} for level in sorted(levels, reverse=True)}
     quotas |= {OTHERS[other]: {NAME: 99.0} for other in others}
     found = Limits(quotas, NAME).of("ann", "shop")
-    assert found == (Limit(1.0 + min(levels), LEVELS[min(levels)][1]) if levels else None)
+    assert found == (ClientLimit(1.0 + min(levels), LEVELS[min(levels)][1]) if levels else None)
 
 
 def test_a_level_that_has_another_quota_only_is_passed_over() -> None:
     quotas = {entity("ann"): {"consumer_byte_rate": 5.0}, entity(None): {NAME: 6.0}}
-    assert Limits(quotas, NAME).of("ann", "shop") == Limit(6.0, ("ann", None))
+    assert Limits(quotas, NAME).of("ann", "shop") == ClientLimit(6.0, ("ann", None))
     assert not Limits(quotas, "request_percentage")
 
 

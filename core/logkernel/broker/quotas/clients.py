@@ -11,58 +11,53 @@ most (KIP-124), the last as the bucket needs (KIP-599).
 
 from __future__ import annotations
 
-from logkernel.broker.quotas.limits import Limit, Limits, Quotas
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from logkernel.broker.quotas.limits import KafkasPrecedence, Quotas
 from logkernel.broker.quotas.windows import Meters, Rate, TokenBucket, Window
+from logkernel.contracts import ClientLimit, ClientQuotaCallback
+from logkernel.controller.quotas import IP
 from logkernel.errors import ThrottlingQuotaExceeded
+from logkernel.vocabulary import Principal
 
 BUCKET_KEPT_MS = 3_600_000
 """An idle bucket is forgotten with its debt after an hour, as in Kafka."""
-MOST_CONCERNED = 10_000
-"""Clients of which it is remembered whether a quota applies to them."""
+MOST_REMEMBERED = 10_000
+"""Clients whose limits are remembered."""
 PERCENT_OF_NS = 100 / 1_000_000_000
 
 
 class RateQuota:
     """One kind of quota that is a rate."""
 
-    def __init__(self, name: str, window: Window, most_ms: int | None = None) -> None:
+    def __init__(self, window: Window, most_ms: int | None = None) -> None:
         """`most_ms` bounds the time for which a client is held back at once."""
-        self._name = name
         self._window = window
         self._most_ms = most_ms
         self._meters: Meters[Rate] = Meters(Rate)
-        self.limits = Limits({}, name)
 
-    def configure(self, quotas: Quotas) -> None:
-        self.limits = Limits(quotas, self._name)
-
-    def use(self, user: str, client_id: str, amount: float, now_ms: int) -> int:
+    def use(self, limit: ClientLimit, amount: float, now_ms: int) -> int:
         """Record what a client used; return for how many ms it is to be held back."""
-        limit = self.limits.of(user, client_id)
-        if limit is None:
-            return 0
         meter = self._meters.of(limit.whose, now_ms, self._window.span_ms)
         meter.record(amount, now_ms, self._window)
         throttle_ms = meter.throttle_ms(limit.quota, now_ms, self._window)
         return throttle_ms if self._most_ms is None else min(throttle_ms, self._most_ms)
 
-    def note(self, user: str, client_id: str, amount: float, now_ms: int) -> None:
+    def note(self, limit: ClientLimit, amount: float, now_ms: int) -> None:
         """Record what counts against the client's next request."""
-        limit = self.limits.of(user, client_id)
-        if limit is not None:
-            self._meters.of(limit.whose, now_ms, self._window.span_ms).record(amount, now_ms, self._window)
+        self._meters.of(limit.whose, now_ms, self._window.span_ms).record(amount, now_ms, self._window)
 
-    def most_at_once(self, user: str, client_id: str) -> int | None:
-        """What a client may use at once without being held back in any case; None: anything."""
-        limit = self.limits.of(user, client_id)
+    def most_at_once(self, limit: ClientLimit) -> int:
+        """What a client may use at once without being held back in any case."""
         window = self._window
-        return None if limit is None else int(limit.quota * max(1, window.samples - 1) * window.size_ms / 1000)
+        return int(limit.quota * max(1, window.samples - 1) * window.size_ms / 1000)
 
 
 class Mutations:
     """The mutations of one request, against the client's bucket."""
 
-    def __init__(self, bucket: TokenBucket, limit: Limit, window: Window, now_ms: int, *, strict: bool) -> None:
+    def __init__(self, bucket: TokenBucket, limit: ClientLimit, window: Window, now_ms: int, *, strict: bool) -> None:
         self._bucket = bucket
         self._limit = limit
         self._window = window
@@ -86,43 +81,70 @@ class Mutations:
         return self._bucket.throttle_ms(self._limit.quota, now_ms, self._window)
 
 
+class Applied(NamedTuple):
+    """The limits that apply to the requests of a client."""
+
+    written: ClientLimit | None
+    read: ClientLimit | None
+    busy: ClientLimit | None
+
+
+NOTHING: Final = Applied(None, None, None)
+MEASURED: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+"""The types of `Applied`, in its order."""
+MUTATIONS: Final = "controller_mutation_rate"
+
+
 class ClientQuotas:
     """All of them, of one broker."""
 
-    def __init__(self, window: Window, mutation_window: Window) -> None:
-        self.written = RateQuota("producer_byte_rate", window)
-        self.read = RateQuota("consumer_byte_rate", window)
-        self.busy = RateQuota("request_percentage", window, most_ms=window.size_ms)
-        self._mutation_limits = Limits({}, "")
+    def __init__(self, window: Window, mutation_window: Window, callback: ClientQuotaCallback | None = None) -> None:
+        """`callback` says who has which limit, asked for each request; None: Kafka's precedence, whose answers are
+        remembered until quotas change."""
+        self.written = RateQuota(window)
+        self.read = RateQuota(window)
+        self.busy = RateQuota(window, most_ms=window.size_ms)
         self._mutation_window = mutation_window
         self._buckets: Meters[TokenBucket] = Meters(TokenBucket)
-        self._concerned: dict[tuple[str, str], bool] = {}
+        self._callback = callback or KafkasPrecedence()
+        self._remembers = callback is None
+        self._remembered: dict[tuple[str, str], Applied | None] = {}
+        self._types: Collection[str] = ()
+        self._measures = False
 
     def configure(self, quotas: Quotas) -> None:
         """Take other quotas into force; what clients have used stays."""
-        for each in (self.written, self.read, self.busy):
-            each.configure(quotas)
-        self._concerned.clear()
-        self._mutation_limits = Limits(quotas, "controller_mutation_rate")
+        of_clients = {entity: dict(values) for entity, values in quotas.items() if entity[0][0] != IP}
+        self._callback.quotas_changed(of_clients)
+        self._types = self._callback.limited_types()
+        self._measures = any(quota_type in self._types for quota_type in MEASURED)
+        self._remembered.clear()
 
     def __bool__(self) -> bool:
         """Whether there is a quota that every request has to be measured for."""
-        return bool(self.written.limits or self.read.limits or self.busy.limits)
+        return self._measures
 
-    def concern(self, user: str, client_id: str) -> bool:
-        """Whether there is one for this client."""
-        found = self._concerned.get((user, client_id))
-        if found is None:
-            if len(self._concerned) >= MOST_CONCERNED:
-                self._concerned.clear()
-            kinds = (self.written, self.read, self.busy)
-            found = any(each.limits.of(user, client_id) is not None for each in kinds)
-            self._concerned[user, client_id] = found
-        return found
+    def applied(self, principal: Principal, client_id: str) -> Applied | None:
+        """The limits of this client; None where it has none."""
+        if not self._remembers:
+            return self._asked(principal, client_id)
+        key, remembered = (principal.name, client_id), self._remembered
+        try:
+            return remembered[key]
+        except KeyError:
+            if len(remembered) >= MOST_REMEMBERED:
+                remembered.clear()
+            remembered[key] = found = self._asked(principal, client_id)
+            return found
 
-    def mutations(self, user: str, client_id: str, now_ms: int, *, strict: bool) -> Mutations | None:
+    def _asked(self, principal: Principal, client_id: str) -> Applied | None:
+        limit, types = self._callback.limit, self._types
+        found = Applied(*(limit(one, principal, client_id) if one in types else None for one in MEASURED))
+        return None if found == NOTHING else found
+
+    def mutations(self, principal: Principal, client_id: str, now_ms: int, *, strict: bool) -> Mutations | None:
         """None where no quota applies."""
-        limit = self._mutation_limits.of(user, client_id)
+        limit = self._callback.limit(MUTATIONS, principal, client_id) if MUTATIONS in self._types else None
         if limit is None:
             return None
         bucket = self._buckets.of(limit.whose, now_ms, BUCKET_KEPT_MS)

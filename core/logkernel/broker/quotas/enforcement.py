@@ -21,15 +21,18 @@ Route = Callable[[Any, RequestContext, Answer], None]
 
 class Enforcement:
     def __init__(self, runtime: Runtime, image: ClusterImage) -> None:
+        """Raises `PluginError` where no plugin has the name that `client.quota.callback.class` gives."""
         self._runtime = runtime
         self._image = image
         self._metering: Metering | None = None
+        name = str(runtime.config.get("client.quota.callback.class") or "").strip()
+        self._callback = runtime.kernel.client_quota_callback(name, runtime.config) if name else None
 
     def way(self, route: Route) -> Route:
         """By which requests are to go, now that the cluster's quotas may be others: `route` itself, or one that
         measures them."""
         if self._metering is None:
-            if not self._image.quotas:
+            if not self._image.quotas and self._callback is None:
                 return route
             self._metering = self._made()
         metering = self._metering
@@ -55,7 +58,7 @@ class Enforcement:
     def _made(self) -> Metering:
         from logkernel.broker.quotas.metering import Metering
 
-        return Metering(self._runtime)
+        return Metering(self._runtime, self._callback)
 
 
 def _limit(rate: int) -> int | None:

@@ -18,21 +18,17 @@ Of an address: its own, else the default. A client without a client id has the e
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
+from logkernel.contracts import QUOTA_TYPES, ClientLimit
 from logkernel.controller.image import Entity
 from logkernel.controller.quotas import CLIENT_ID, IP, USER
+from logkernel.vocabulary import Principal
 
 Quotas = Mapping[Entity, Mapping[str, float]]
 Whose = tuple[str | None, str | None]
 """(user, client id) of those that share a quota; None: of any."""
-
-
-class Limit(NamedTuple):
-    quota: float
-    whose: Whose
 
 
 class Limits:
@@ -57,21 +53,40 @@ class Limits:
     def __bool__(self) -> bool:
         return bool(self._both or self._users or self._clients)
 
-    def of(self, user: str, client_id: str) -> Limit | None:
+    def of(self, user: str, client_id: str) -> ClientLimit | None:
         """The quota that applies; None where none does."""
         for named in (user, None):
             for client in (client_id, None) if self._both else ():
                 quota = self._both.get((named, client))
                 if quota is not None:
-                    return Limit(quota, (user, client_id))
+                    return ClientLimit(quota, (user, client_id))
             quota = self._users.get(named)
             if quota is not None:
-                return Limit(quota, (user, None))
+                return ClientLimit(quota, (user, None))
         for client in (client_id, None):
             quota = self._clients.get(client)
             if quota is not None:
-                return Limit(quota, (None, client_id))
+                return ClientLimit(quota, (None, client_id))
         return None
+
+
+class KafkasPrecedence:
+    """`contracts.ClientQuotaCallback`: the cluster's quotas as Kafka applies them. Answers change with them only."""
+
+    def __init__(self) -> None:
+        self._limits: dict[str, Limits] = {}
+        """By the types that limit somebody."""
+
+    def quotas_changed(self, quotas: Quotas) -> None:
+        made = {quota_type: Limits(quotas, quota_type) for quota_type in QUOTA_TYPES}
+        self._limits = {quota_type: limits for quota_type, limits in made.items() if limits}
+
+    def limited_types(self) -> Collection[str]:
+        return tuple(self._limits)
+
+    def limit(self, quota_type: str, principal: Principal, client_id: str) -> ClientLimit | None:
+        limits = self._limits.get(quota_type)
+        return None if limits is None else limits.of(principal.name, client_id)
 
 
 class AddressLimits:

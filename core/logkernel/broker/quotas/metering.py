@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any, Final
 
 from logkernel.broker.fetch_sessions import replica_of
-from logkernel.broker.quotas.clients import PERCENT_OF_NS, ClientQuotas, Mutations
+from logkernel.broker.quotas.clients import PERCENT_OF_NS, Applied, ClientQuotas, Mutations
 from logkernel.broker.quotas.connections import ConnectionRates
 from logkernel.broker.quotas.limits import Quotas
 from logkernel.broker.quotas.windows import Window
 from logkernel.broker.runtime import Runtime
-from logkernel.contracts import Answer, RequestContext
+from logkernel.contracts import Answer, ClientLimit, ClientQuotaCallback, RequestContext
 from logkernel.requests.data import ProduceRequest
 from logkernel.vocabulary import FileSlice
 
@@ -40,12 +40,12 @@ FETCHES: Final = frozenset({"FetchRequest", "ShareFetchRequest"})
 class Metering:
     """The quotas of one broker."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, callback: ClientQuotaCallback | None = None) -> None:
         self._runtime = runtime
         get = runtime.config.get
         window = Window(get("quota.window.num"), get("quota.window.size.seconds") * 1000)
         mutations = Window(get("controller.quota.window.num"), get("controller.quota.window.size.seconds") * 1000)
-        self.quotas = ClientQuotas(window, mutations)
+        self.quotas = ClientQuotas(window, mutations, callback)
         self.connections = ConnectionRates(window)
 
     def configure(self, quotas: Quotas) -> None:
@@ -58,45 +58,40 @@ class Metering:
         return partial(self._measure, route)
 
     def _measure(self, route: Route, request: Any, context: RequestContext, answer: Answer) -> None:
-        quotas, user, client_id = self.quotas, context.principal.name, context.client_id or ""
-        name = type(request).__name__
+        quotas, name = self.quotas, type(request).__name__
+        applied = None if context.internal else quotas.applied(context.principal, context.client_id or "")
         if (
-            not quotas.concern(user, client_id)
-            or context.internal
+            applied is None
             or name in BROKERS_OWN
             or (name == "FetchRequest" and context.commands and replica_of(request) >= 0)
         ):
             route(request, context, answer)
             return
-        if name in FETCHES:
-            most = quotas.read.most_at_once(user, client_id)
-            if most is not None:
-                request.max_bytes = min(request.max_bytes, most)
+        if name in FETCHES and applied.read is not None:
+            request.max_bytes = min(request.max_bytes, quotas.read.most_at_once(applied.read))
         written = _written_bytes(request) if name == "ProduceRequest" else 0
-        call = _Call(self, context, answer, written)
-        if quotas.busy.limits.of(user, client_id) is not None:
+        call = _Call(self, context, applied, answer, written)
+        if applied.busy is not None:
             call.begin()
             route(request, context, call.answer)
             call.end()
         else:
             route(request, context, call.answer)
 
-    def throttle_ms(self, context: RequestContext, written: int, response: Any, busy_ns: int | None) -> int:
-        """Record what a request used; returns for how long its client is to be held back. `busy_ns` is None where no
-        quota of time applies."""
-        quotas, now_ms = self.quotas, self._runtime.clock.mono_ms()
-        user, client_id = context.principal.name, context.client_id or ""
-        throttle_ms = quotas.written.use(user, client_id, written, now_ms) if written else 0
-        read = _read_bytes(response)
-        if read:
-            throttle_ms = max(throttle_ms, quotas.read.use(user, client_id, read, now_ms))
-        if busy_ns is not None:
-            throttle_ms = max(throttle_ms, quotas.busy.use(user, client_id, busy_ns * PERCENT_OF_NS, now_ms))
+    def throttle_ms(self, applied: Applied, written: int, response: Any, busy_ns: int) -> int:
+        """Record what a request used; returns for how long its client is to be held back."""
+        quotas, now_ms, throttle_ms = self.quotas, self._runtime.clock.mono_ms(), 0
+        if written and applied.written is not None:
+            throttle_ms = quotas.written.use(applied.written, written, now_ms)
+        read = 0 if applied.read is None else _read_bytes(response)
+        if read and applied.read is not None:
+            throttle_ms = max(throttle_ms, quotas.read.use(applied.read, read, now_ms))
+        if applied.busy is not None:
+            throttle_ms = max(throttle_ms, quotas.busy.use(applied.busy, busy_ns * PERCENT_OF_NS, now_ms))
         return throttle_ms
 
-    def note_busy(self, context: RequestContext, busy_ns: int) -> None:
-        now_ms = self._runtime.clock.mono_ms()
-        self.quotas.busy.note(context.principal.name, context.client_id or "", busy_ns * PERCENT_OF_NS, now_ms)
+    def note_busy(self, limit: ClientLimit, busy_ns: int) -> None:
+        self.quotas.busy.note(limit, busy_ns * PERCENT_OF_NS, self._runtime.clock.mono_ms())
 
     def mono_ns(self) -> int:
         return self._runtime.clock.mono_ns()
@@ -106,48 +101,49 @@ class Metering:
         if context.internal:
             return None
         now_ms, strict = self._runtime.clock.mono_ms(), "throttling_quota" in context.capabilities
-        return self.quotas.mutations(context.principal.name, context.client_id or "", now_ms, strict=strict)
+        return self.quotas.mutations(context.principal, context.client_id or "", now_ms, strict=strict)
 
 
 class _Call:
     """A request on its way. What the thread spends on it is split at its answer: the time before decides for how long
     the client is held back, the time after counts against the next request."""
 
-    __slots__ = ("_answer", "_begun_ns", "_context", "_metering", "_timed", "_written")
+    __slots__ = ("_answer", "_applied", "_begun_ns", "_context", "_metering", "_written")
 
-    def __init__(self, metering: Metering, context: RequestContext, answer: Answer, written: int) -> None:
+    def __init__(
+        self, metering: Metering, context: RequestContext, applied: Applied, answer: Answer, written: int
+    ) -> None:
         self._metering = metering
         self._context = context
+        self._applied = applied
         self._answer = answer
         self._written = written
-        self._timed = False
         self._begun_ns: int | None = None
-        """None while the handler does not run."""
+        """None while the handler does not run, or nothing limits its time."""
 
     def begin(self) -> None:
-        self._timed = True
         self._begun_ns = self._metering.mono_ns()
 
     def end(self) -> None:
         """The handler returned."""
-        if self._begun_ns is not None:
-            self._metering.note_busy(self._context, self._metering.mono_ns() - self._begun_ns)
+        if self._begun_ns is not None and self._applied.busy is not None:
+            self._metering.note_busy(self._applied.busy, self._metering.mono_ns() - self._begun_ns)
             self._begun_ns = None
 
     def answer(self, response: Any) -> None:
-        context, metering = self._context, self._metering
-        busy_ns: int | None = None
-        if self._timed:
+        context, metering, busy = self._context, self._metering, self._applied.busy
+        busy_ns = 0
+        if busy is not None:
             now_ns = metering.mono_ns()
             busy_ns = 0 if self._begun_ns is None else now_ns - self._begun_ns
-        throttle_ms = metering.throttle_ms(context, self._written, response, busy_ns)
+        throttle_ms = metering.throttle_ms(self._applied, self._written, response, busy_ns)
         if throttle_ms:
             _hold_back(context, response, throttle_ms)
-        if self._timed and context.mute is not None:
+        if busy is not None and context.mute is not None:
             now_ns = metering.mono_ns()
             self._answer(response)  # which encodes it
             after_ns = metering.mono_ns()
-            metering.note_busy(context, after_ns - now_ns)
+            metering.note_busy(busy, after_ns - now_ns)
             self._begun_ns = None if self._begun_ns is None else after_ns
             return
         self._begun_ns = None  # in this process: its answer may be followed by the client's next request

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from logkernel.testing.contracts.assignor import AssignorContract as AssignorContract
     from logkernel.testing.contracts.authorizer import AuthorizerContract as AuthorizerContract
     from logkernel.testing.contracts.cleanup import CleanupContract as CleanupContract
+    from logkernel.testing.contracts.client_quota_callback import (
+        ClientQuotaCallbackContract as ClientQuotaCallbackContract,
+    )
     from logkernel.testing.contracts.codec import CodecContract as CodecContract
     from logkernel.testing.contracts.compaction_strategy import CompactionStrategyContract as CompactionStrategyContract
     from logkernel.testing.contracts.coordination import CoordinationContract as CoordinationContract
@@ -43,6 +46,7 @@ _HOMES = {
     "AssignorContract": "assignor",
     "AuthorizerContract": "authorizer",
     "CleanupContract": "cleanup",
+    "ClientQuotaCallbackContract": "client_quota_callback",
     "CodecContract": "codec",
     "CompactionStrategyContract": "compaction_strategy",
     "ContractBroken": "kit",
@@ -68,6 +72,7 @@ __all__ = [
     "AssignorContract",
     "AuthorizerContract",
     "CleanupContract",
+    "ClientQuotaCallbackContract",
     "CodecContract",
     "CompactionStrategyContract",
     "ContractBroken",

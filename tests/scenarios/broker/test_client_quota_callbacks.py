@@ -1,0 +1,209 @@
+"""Client quotas decided by a plugin: at work in a broker, from an outside distribution, and where it fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.hand_clock import HandClock
+from tests.outside_distribution import outside_distribution
+
+from logkernel.broker.build import build
+from logkernel.contracts import ClientLimit, QuotaEntity, RequestContext
+from logkernel.embed import EmbeddedLog
+from logkernel.errors import PluginError
+from logkernel.hookspecs import hookimpl
+from logkernel.record.encode import encode_batch
+from logkernel.requests import access as a
+from logkernel.requests.data import PartitionProduceData, ProduceRequest, TopicProduceData
+from logkernel.requests.topics import CreatableTopic, CreateTopicsRequest
+from logkernel.vocabulary import Principal, Record
+
+BATCH = encode_batch([Record(value=bytes(1_000), timestamp_ms=5)])
+SIZE = len(BATCH)
+SETTING = "client.quota.callback.class=tiers"
+
+
+class Tiers:
+    """Users of a tier share its limit; `limit` fails as `fails` says."""
+
+    fails = ""
+
+    def __init__(self) -> None:
+        self.limits: dict[tuple[str, str], float] = {}
+        self.told: list[dict[QuotaEntity, dict[str, float]]] = []
+        self.types = {"producer_byte_rate", "controller_mutation_rate"}
+
+    def quotas_changed(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        self.told.append({entity: dict(values) for entity, values in quotas.items()})
+
+    def limited_types(self) -> Any:
+        return self.types
+
+    def limit(self, quota_type: str, principal: Principal, client_id: str) -> Any:
+        if self.fails == "raises":
+            raise ZeroDivisionError("a bug")
+        tier = principal.name.partition("-")[0]
+        quota = self.limits.get((quota_type, tier))
+        found = None if quota is None else ClientLimit(quota, (tier,))
+        return {"words": "much", "zero": ClientLimit(0, (tier,))}.get(self.fails, found)
+
+
+class Plugin:
+    def __init__(self, made: Tiers) -> None:
+        self.made = made
+
+    @hookimpl
+    def logkernel_client_quota_callback(self, name: str) -> object:
+        return self.made if name == "tiers" else None
+
+    @hookimpl
+    def logkernel_names(self) -> list[tuple[str, str]]:
+        return [("client quota callback", "tiers")]
+
+
+@pytest.fixture
+def tiers() -> Tiers:
+    return Tiers()
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock(1_000)
+
+
+@pytest.fixture
+def log(clock: HandClock, tiers: Tiers) -> Iterator[EmbeddedLog]:
+    with EmbeddedLog(build(None, [SETTING], in_memory=True, clock=clock, plugins=[Plugin(tiers)])) as found:
+        found.create_topic("t")
+        yield found
+
+
+def ask(log: EmbeddedLog, user: str, request: Any, **context: Any) -> int:
+    found: list[Any] = []
+    client = RequestContext(client_id="c", mute=lambda _: None, principal=Principal("User", user), **context)
+    log.broker.submit(request, client, found.append)
+    log.broker.step()
+    return int(found[0].throttle_time_ms)
+
+
+def produce(log: EmbeddedLog, user: str, times: int = 1) -> int:
+    rows = [TopicProduceData("t", [PartitionProduceData(0, bytearray(BATCH * times))])]
+    return ask(log, user, ProduceRequest(None, -1, 1_000, rows))
+
+
+def test_clients_share_what_it_says_and_it_may_change_at_any_time(
+    log: EmbeddedLog, tiers: Tiers, clock: HandClock
+) -> None:
+    assert produce(log, "free-ann", 50) == 0
+    tiers.limits["producer_byte_rate", "free"] = SIZE
+    assert [produce(log, "free-ann", 5), produce(log, "free-bob", 5), produce(log, "free-eve")] == [0, 0, 1_000]
+    assert produce(log, "paid-cy", 50) == 0
+    tiers.limits["producer_byte_rate", "free"] = 100 * SIZE
+    assert produce(log, "free-ann") == 0
+
+
+def test_it_is_told_all_quotas_of_clients_at_the_start_and_at_each_change(log: EmbeddedLog, tiers: Tiers) -> None:
+    assert tiers.told[0] == {}
+    for parts, quota in ([("user", "ann")], "producer_byte_rate"), ([("ip", "10.0.0.1")], "connection_creation_rate"):
+        entity = [a.AlterClientQuotasRequestEntryDataEntityData(kind, name) for kind, name in parts]
+        row = a.AlterClientQuotasRequestEntryData(entity, [a.OpData(quota, 5.0, remove=False)])
+        assert log.request(a.AlterClientQuotasRequest([row])).entries[0].error_code == 0
+    assert tiers.told[-1] == {(("user", "ann"),): {"producer_byte_rate": 5.0}}
+    assert produce(log, "ann", 50) == 0, "the callback decides alone"
+
+
+def test_it_limits_mutations(log: EmbeddedLog, tiers: Tiers) -> None:
+    tiers.limits["controller_mutation_rate", "free"] = 1
+    asked = CreateTopicsRequest([CreatableTopic(f"t{number}", 8, 1) for number in range(2)])
+    assert ask(log, "paid-cy", asked) == 0
+    asked = CreateTopicsRequest([CreatableTopic(f"u{number}", 8, 1) for number in range(2)])
+    assert ask(log, "free-ann", asked) > 0
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        ("raises", "ZeroDivisionError: a bug"),
+        ("words", "answered 'much'; return ClientLimit"),
+        ("zero", "the quota is a number over 0"),
+    ],
+)
+def test_whom_it_fails_for_is_served_and_not_limited(log: EmbeddedLog, tiers: Tiers, fails: str, said: str) -> None:
+    tiers.limits["producer_byte_rate", "free"] = SIZE
+    tiers.fails = fails
+    assert produce(log, "free-ann", 50) == 0
+    (fault,) = log.broker.runtime.kernel.faults
+    assert said in fault.error
+    tiers.fails = ""
+    assert produce(log, "free-ann", 20) > 0
+
+
+def test_where_it_limits_nothing_requests_go_straight_to_the_router(tiers: Tiers, clock: HandClock) -> None:
+    tiers.types = {"controller_mutation_rate"}
+    with EmbeddedLog(build(None, [SETTING], in_memory=True, clock=clock, plugins=[Plugin(tiers)])) as log:
+        assert log.broker.quotas.way(log.broker.router.dispatch) == log.broker.router.dispatch
+    with EmbeddedLog(build(None, (), in_memory=True, clock=clock)) as log:
+        assert log.broker.quotas.way(log.broker.router.dispatch) == log.broker.router.dispatch
+
+
+def test_one_that_is_not_installed_ends_the_start() -> None:
+    with pytest.raises(PluginError, match=r"no plugin provides the client quota callback 'com\.acme\.Tiers'"):
+        build(None, ["client.quota.callback.class=com.acme.Tiers"], in_memory=True)
+
+
+OUTSIDE = """
+from logkernel import hookimpl
+from logkernel.contracts import ClientLimit
+
+
+class Bulk:
+    def quotas_changed(self, quotas):
+        pass
+
+    def limited_types(self):
+        return ["producer_byte_rate"]
+
+    def limit(self, quota_type, principal, client_id):
+        return ClientLimit(10_000, ("bulk",)) if client_id.startswith("bulk") else None
+
+
+@hookimpl
+def logkernel_client_quota_callback(name):
+    return Bulk() if name == "bulk" else None
+
+
+@hookimpl
+def logkernel_names():
+    return [("client quota callback", "bulk")]
+"""
+
+
+def test_one_of_an_outside_distribution_holds_librdkafka_back(
+    start_broker: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confluent = pytest.importorskip("confluent_kafka")
+    monkeypatch.setenv("PYTHONPATH", outside_distribution(tmp_path / "site", "acme-bulk", OUTSIDE))
+    broker = start_broker("--set", "client.quota.callback.class=bulk")
+    told: dict[str, list[float]] = {}
+    for client_id, size in ("bulk-1", 99_000), ("bulk-2", 1_500), ("shop", 200_000):
+        throttled = told[client_id] = []
+        settings = {
+            "bootstrap.servers": broker.bootstrap,
+            "client.id": client_id,
+            "throttle_cb": lambda event, throttled=throttled: throttled.append(event.throttle_time),
+        }
+        producer = confluent.Producer(settings)
+        producer.produce("t", bytes(size))
+        assert producer.flush(20) == 0
+        producer.poll(0)
+    assert {client_id: any(times) for client_id, times in told.items()} == {
+        "bulk-1": False, "bulk-2": True, "shop": False,
+    }  # fmt: skip
+    command = [sys.executable, "-m", "logkernel", "plugin", "check", "client quota callback", "bulk"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, " 0 broken" in done.stdout) == (0, True), done.stdout
