@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from authorities import ca_pem, certified
+from authorities import settings as tls_settings
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from identity_provider import jwks, private_key, serving, signed
 
 import logkernel
 from logkernel.errors import SaslAuthenticationFailed
+from logkernel.security.tls_contexts import server_context
 
 
 def settings(token: Path) -> dict[str, str]:
@@ -79,3 +82,27 @@ def test_an_assertion_gets_a_token_or_the_reason_why_not(broker: Any, tmp_path: 
                 log.topics()
             with log.producer() as producer:
                 assert producer.send("orders", b"x").result(10).offset == 0
+
+
+def test_keys_behind_tls_with_a_private_authority(start_broker: Callable[..., Any], tmp_path: Path) -> None:
+    """As in Kafka, options of the listener's login module say whom the broker trusts there."""
+    (tmp_path / "ca.pem").write_text(ca_pem())
+    (tmp_path / "token").write_text(signed())
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    trust = f'ssl.truststore.type="PEM" ssl.truststore.location="{tmp_path / "ca.pem"}"'
+    with serving((200, jwks("rsa-1")), context=server_context(tls_settings(certified("127.0.0.1")))) as provider:
+        for options, taken in (trust, True), ("", False):
+            broker = start_broker(
+                "--set", "sasl.enabled.mechanisms=OAUTHBEARER",
+                "--set", f"sasl.oauthbearer.jwks.endpoint.url={provider.url('/keys')}",
+                "--set", f"listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config={module} {options};",
+                "--set", "connection.failed.authentication.delay.ms=1",
+                listen="SASL_PLAINTEXT://127.0.0.1:0",
+            )  # fmt: skip
+            with logkernel.connect(broker.bootstrap, **settings(tmp_path / "token")) as log, log.admin() as admin:
+                if taken:
+                    assert not admin.list_topics()
+                else:
+                    with pytest.raises(SaslAuthenticationFailed):
+                        admin.list_topics()
+                    assert "certificate verify failed" in broker.log()

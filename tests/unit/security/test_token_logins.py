@@ -80,6 +80,58 @@ def test_options_of_the_login_module_protect_the_way_to_the_endpoint(tmp_path: P
             first_message(**given, sasl_jaas_config=f"{login};")
 
 
+JWKS = "sasl.oauthbearer.jwks.endpoint.url"
+
+
+@pytest.mark.parametrize(
+    ("trusts", "name", "taken"),
+    [("ours", "127.0.0.1", True), ("theirs", "127.0.0.1", False), (None, "127.0.0.1", False), ("ours", "idp", False)],
+    ids=["right", "another CA", "the system's CAs", "another name"],
+)
+def test_options_of_a_listeners_login_module_protect_the_way_to_its_keys(
+    trusts: str | None, name: str, taken: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They were not looked at: keys behind a private CA could not be had."""
+    options = {}
+    if trusts is not None:
+        (tmp_path / "ca.pem").write_text(ca_pem(trusts))
+        options = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tmp_path / "ca.pem")}
+    with serving((200, jwks("rsa-1")), context=server_context(settings(certified(name)))) as provider:
+        validate = validator_of({JWKS: provider.url("/keys")}, options)
+        if taken:
+            assert validate(signed()).name == "alice"
+        else:
+            with pytest.raises(TokenRefused, match="a key that is not in the JWKS"):
+                validate(signed())
+            assert "certificate verify failed" in caplog.text
+
+
+def test_a_client_certificate_may_be_shown_to_the_endpoint_of_keys(tmp_path: Path) -> None:
+    key, chain = certified("me")
+    (tmp_path / "me.pem").write_text(key + chain)
+    (tmp_path / "ca.pem").write_text(ca_pem())
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tmp_path / "ca.pem")}
+    mine = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(tmp_path / "me.pem")}
+    asks = server_context(settings(certified("127.0.0.1"), trusts="ours", ssl_client_auth="required"))
+    with serving((200, jwks("rsa-1")), context=asks) as provider:
+        assert validator_of({JWKS: provider.url()}, trust | mine)(signed()).name == "alice"
+        with pytest.raises(TokenRefused, match="a key that is not in the JWKS"):
+            validator_of({JWKS: provider.url()}, trust)(signed())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"ssl.truststore.location": "/nowhere.pem", "ssl.truststore.type": "PEM"}, "/nowhere.pem"),
+        ({"ssl.engine.factory.class": "com.acme.Engine"}, "an option ssl.… of sasl.jaas.config is unknown"),
+        ({"ssl.enabled.protocols": "SSLv2"}, "ssl.enabled.protocols"),
+    ],
+)
+def test_a_way_to_keys_that_cannot_be_is_refused_at_the_start(options: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        validator_of({JWKS: "https://127.0.0.1/keys"}, options)
+
+
 def test_unsecured_tokens_by_options() -> None:
     jaas = f'{MODULE} unsecuredLoginStringClaim_sub="alice" unsecuredLoginExtension_traceId="7";'
     token, extensions = first_message(sasl_jaas_config=jaas)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
 from logkernel.security.tokens import assertions, oidc, unsecured
+from logkernel.security.tokens.endpoint_tls import endpoint_context
 from logkernel.security.tokens.http import DEFAULT_TIMEOUT_MS, Endpoint, checked_url
 from logkernel.security.tokens.source import Fetched, TokenSource
 
@@ -100,7 +101,7 @@ def _endpoint_fetch(values: Mapping[str, Any], options: Mapping[str, str], url: 
         return partial(oidc.fetch_from_file, url)
     endpoint = Endpoint(
         url,
-        _context(options) if url.startswith("https:") else None,
+        endpoint_context(url, options),
         values.get("sasl.login.connect.timeout.ms") or DEFAULT_TIMEOUT_MS,
         values.get("sasl.login.read.timeout.ms") or DEFAULT_TIMEOUT_MS,
     )
@@ -117,20 +118,6 @@ def _endpoint_fetch(values: Mapping[str, Any], options: Mapping[str, str], url: 
     secret = values.get(f"{prefix}.secret") or options.get("clientSecret", "")
     encodes = bool(values.get("sasl.oauthbearer.header.urlencode"))
     return oidc.ClientCredentials(endpoint, client_id, secret, scope, encodes, retries).fetch
-
-
-def _context(options: Mapping[str, str]) -> Any:
-    """As in Kafka, TLS to the endpoint is set by options `ssl.…` of the login module; without, by the system's CAs."""
-    from logkernel.security.tls import TlsSettings
-    from logkernel.security.tls_contexts import client_context
-
-    given = {name.replace(".", "_"): value for name, value in options.items() if name.startswith("ssl.")}
-    try:
-        return client_context(TlsSettings(**given))  # type: ignore[arg-type]
-    except TypeError:
-        raise ConfigError(
-            "an option ssl.… of sasl.jaas.config is unknown; use those of keystores and truststores"
-        ) from None
 
 
 def _extensions(values: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:

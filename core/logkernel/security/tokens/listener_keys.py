@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from logkernel.errors import ConfigError
+from logkernel.security.tokens.endpoint_tls import endpoint_context
 from logkernel.security.tokens.http import DEFAULT_TIMEOUT_MS, Endpoint
 from logkernel.security.tokens.jwks import JwksValidator
 from logkernel.security.tokens.key_refresh import SETTING, JwksEndpoint, KeyRefresh
@@ -20,7 +21,8 @@ _PREFIX = "sasl.oauthbearer."
 def validator_of(
     settings: Mapping[str, str], options: Mapping[str, str], now: Callable[[], float] = time.time
 ) -> Callable[[str], Validated]:
-    """By the listener's settings, and the options of its login module (`unsecuredValidator…`). Raises `ConfigError`.
+    """By the listener's settings, and the options of its login module (`ssl.…` for the
+    way to the keys, `unsecuredValidator…`). Raises `ConfigError`.
 
     It fetches the keys once, which may wait, and refreshes them on a thread as long as the function is held. No class
     is loaded: unsecured tokens are taken where the handler's name says so, and only then.
@@ -30,12 +32,13 @@ def validator_of(
         return _unsecured(options, now)
     if handler:
         raise ConfigError(f"{HANDLER} {handler!r} is unknown; leave it out, or use {_UNSECURED} for tests")
-    if not settings.get(SETTING):
+    url = settings.get(SETTING)
+    if not url:
         raise ConfigError(f"OAUTHBEARER has no keys to validate tokens by; set {SETTING}")
     read = settings.get
     refresh = KeyRefresh(
         JwksEndpoint(
-            Endpoint(settings[SETTING], None, DEFAULT_TIMEOUT_MS, DEFAULT_TIMEOUT_MS),
+            Endpoint(url, endpoint_context(url, options), DEFAULT_TIMEOUT_MS, DEFAULT_TIMEOUT_MS),
             int(read(f"{_PREFIX}jwks.endpoint.refresh.ms") or 3_600_000),
             int(read(f"{_PREFIX}jwks.endpoint.retry.backoff.ms") or 100),
             int(read(f"{_PREFIX}jwks.endpoint.retry.backoff.max.ms") or 10_000),
