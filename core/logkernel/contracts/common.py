@@ -39,6 +39,9 @@ class RequestContext:
     there is no connection."""
     principal: Principal = ANONYMOUS
     """Who the client is, as its listener established it."""
+    reading_ns: Callable[[], int] | None = None
+    """Tells for how many ns the thread read the present request; 0 at its first call, which has the connection time
+    those that follow. None where there is no connection."""
 
 
 Answer = Callable[[Any], None]

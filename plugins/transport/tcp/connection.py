@@ -119,8 +119,12 @@ class PendingResponse:
     """Whether the connection is closed after this response."""
 
 
+def no_clock() -> int:
+    return 0
+
+
 class HoldBack:
-    """`RequestContext.mute` of a connection, which it keeps only as long as that lives."""
+    """`RequestContext.mute` and `reading_ns` of a connection, which it keeps only as long as that lives."""
 
     __slots__ = ("connection",)
 
@@ -130,6 +134,9 @@ class HoldBack:
     def __call__(self, for_ms: int) -> None:
         if self.connection is not None:
             self.connection.hold_back(for_ms)
+
+    def reading_ns(self) -> int:
+        return 0 if self.connection is None else self.connection.reading_ns()
 
 
 class ServerConnection:
@@ -145,10 +152,13 @@ class ServerConnection:
         "_hold_back",
         "_limit",
         "_listener",
+        "_mono_ns",
         "_most_unanswered",
         "_mute",
+        "_read_ns",
         "_spoken",
         "_thread",
+        "_times_reading",
         "_wake",
         "client_id",
         "codecs",
@@ -181,8 +191,10 @@ class ServerConnection:
         security: ListenerSecurity | None = None,
         pause: Pause | None = None,
         offload: Offload | None = None,
+        mono_ns: Callable[[], int] = no_clock,
     ) -> None:
-        """`pause` and `offload` are needed where `security` has mechanisms."""
+        """`pause` and `offload` are needed where `security` has mechanisms. `mono_ns` times the reading of requests,
+        once a quota asks for that."""
         self.door = door
         self._spoken = release
         self.codecs = codecs
@@ -209,6 +221,10 @@ class ServerConnection:
         self._hold_back = HoldBack(self)
         self._defer = defer
         self._thread = get_ident()
+        self._mono_ns = mono_ns
+        self._times_reading = False
+        self._read_ns = 0
+        """How long the last request took to be decoded."""
         self._feeding = False
         self._most_unanswered = MAX_UNANSWERED
         """0 while it is muted."""
@@ -279,6 +295,7 @@ class ServerConnection:
         return 0
 
     def _on_request(self, body: memoryview) -> None:
+        begun_ns = self._mono_ns() if self._times_reading else 0
         key, version, correlation_id = REQUEST_HEAD.unpack_from(body)
         try:
             codec = self.codecs.get((key, version)) or self._codec(key, version, correlation_id)
@@ -294,6 +311,8 @@ class ServerConnection:
             name = registry.BY_KEY[key].name
             self.refuse(f"a {name} request of version {version} that is not one: {fault(error)}")
             return
+        if begun_ns:
+            self._read_ns = self._mono_ns() - begun_ns
         pending = PendingResponse(codec, correlation_id, key == PRODUCE and request.acks == 0)
         self.unanswered.append(pending)
         self.submit(pending, request)
@@ -363,7 +382,7 @@ class ServerConnection:
         commands = bool(self.door.commands(self._listener))
         context = self._contexts[codec] = RequestContext(
             self.client_id, self._client_host, self.id, self._listener, name, version, codec.capabilities,
-            commands=commands, mute=self._hold_back, principal=self.principal,
+            commands=commands, mute=self._hold_back, principal=self.principal, reading_ns=self._hold_back.reading_ns,
         )  # fmt: skip
         return context
 
@@ -379,6 +398,11 @@ class ServerConnection:
         self._limit = limit
 
     # ------------------------------------------------------------ held back by a quota
+
+    def reading_ns(self) -> int:
+        """How long the present request took to be decoded; it is timed from the first call on."""
+        self._times_reading = True
+        return self._read_ns
 
     def hold_back(self, for_ms: int) -> None:
         """Read no request for so long."""

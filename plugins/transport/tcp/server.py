@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from logkernel.attrs_lite import field, frozen
@@ -122,6 +123,7 @@ class Connection(asyncio.BufferedProtocol):
             security=self._security,
             pause=listener.pause,
             offload=listener.offload,
+            mono_ns=perf_counter_ns,
         )
         if self._security is not None:
             self._tls = self._security.tls()

@@ -214,6 +214,13 @@ def test_time_on_the_thread_counts_before_and_after_the_answer(log: EmbeddedLog,
     assert client.muted == [1_000]
 
 
+def test_the_time_in_which_a_request_was_read_counts(log: EmbeddedLog, clock: Ticking) -> None:
+    set_quota(log, {"user": "ann"}, request_percentage=10.0)
+    client = Client(log, reading_ns=lambda: 1_100_000_000)
+    assert client.ask(FindCoordinatorRequest("g")).throttle_time_ms == 1_000, "110 % s are more than ten seconds allow"
+    assert clock.now_ns == 0
+
+
 def test_a_client_without_a_quota_is_not_timed(log: EmbeddedLog, clock: Ticking) -> None:
     set_quota(log, {"user": "bob"}, request_percentage=0.001)
     clock.look_ns = 400_000_000

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from itertools import product
+from collections.abc import Iterator
+from itertools import count, product
 from typing import Any
 
 import pytest
@@ -29,7 +30,13 @@ PRODUCE_ACKS_0 = struct.pack(">hhii", -1, 0, 1000, 1) + b"\0\1t" + struct.pack("
 
 
 @pytest.fixture
-def machine(door: Any) -> ServerConnection:
+def ticks() -> Iterator[int]:
+    """What the connection's clock shows at each look, in ns."""
+    return count(5_000, 100)
+
+
+@pytest.fixture
+def machine(door: Any, ticks: Iterator[int]) -> ServerConnection:
     return ServerConnection(
         door,
         {},
@@ -41,6 +48,7 @@ def machine(door: Any) -> ServerConnection:
         wake=lambda: None,
         mute=lambda for_ms: None,
         defer=lambda action, *facts: action(*facts),
+        mono_ns=lambda: next(ticks),
     )
 
 
@@ -78,3 +86,14 @@ def test_each_event_in_each_state_leads_where_the_table_says(
     assert machine.state == state
     happen(machine, wire, door, event)
     assert machine.state == TRANSITIONS.get((state, event), state)
+
+
+def test_reading_is_timed_from_when_that_is_asked_for(
+    machine: ServerConnection, wire: Any, door: Any, ticks: Iterator[int]
+) -> None:
+    machine.feed(memoryview(wire.heartbeat(1) + wire.heartbeat(2)))
+    (_, first), _ = door.seen
+    assert next(ticks) == 5_000, "nobody asked"
+    assert first.reading_ns() == 0
+    machine.feed(memoryview(wire.heartbeat(3)))
+    assert door.seen[-1][1].reading_ns() == 100

@@ -122,7 +122,8 @@ class _Call:
         """None while the handler does not run, or nothing limits its time."""
 
     def begin(self) -> None:
-        self._begun_ns = self._metering.mono_ns()
+        reading_ns = self._context.reading_ns
+        self._begun_ns = self._metering.mono_ns() - (0 if reading_ns is None else reading_ns())
 
     def end(self) -> None:
         """The handler returned."""
