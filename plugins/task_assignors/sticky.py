@@ -16,10 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from logkernel.attrs_lite import field, mutable
-from logkernel.contracts import MemberTasks, TaskAssignor, TaskFacts
+from logkernel.contracts import MemberTasks, Task, TaskAssignor, TaskFacts
 from logkernel.hookspecs import hookimpl
-
-Task = tuple[str, int]
 
 
 @mutable

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from logkernel.contracts.shared_coordination import SessionEvents as SessionEvents
     from logkernel.contracts.shared_coordination import SharedCoordination as SharedCoordination
     from logkernel.contracts.task_assignor import MemberTasks as MemberTasks
+    from logkernel.contracts.task_assignor import Task as Task
     from logkernel.contracts.task_assignor import TaskAssignor as TaskAssignor
     from logkernel.contracts.task_assignor import TaskFacts as TaskFacts
     from logkernel.contracts.task_assignor import TaskMember as TaskMember
@@ -155,6 +156,7 @@ _HOMES = {
     "SharedCoordination": "shared_coordination",
     "StateLog": "coordination",
     "Subscriber": "assignor",
+    "Task": "task_assignor",
     "TaskAssignor": "task_assignor",
     "TaskFacts": "task_assignor",
     "TaskMember": "task_assignor",

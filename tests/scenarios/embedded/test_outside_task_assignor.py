@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from logkernel.broker.build import build
+from logkernel.broker.cluster_view import LiveClusterView
 from logkernel.contracts import MemberTasks, RequestContext, TaskAssignor, TaskFacts
 from logkernel.errors import ConfigError, InvalidConfig
 from logkernel.hookspecs import hookimpl
@@ -223,3 +225,12 @@ def test_it_sees_the_racks_of_members_and_partitions(start: Start) -> None:
     assert seen[-1].members["m1"].client_tags == {"zone": "z1"}
     assert seen[-1].members["m1"].assigned.active == frozenset(all_of(seen[-1]))
     assert [dict(one.racks) for one in seen] == [{}, dict.fromkeys(all_of(seen[-1]), frozenset({"east"}))]
+
+
+def test_each_partition_has_the_racks_of_its_replicas() -> None:
+    """Broker 3 has none, 4 is not alive."""
+    rows = [SimpleNamespace(replicas=replicas) for replicas in ((1, 2), (2, 3), (4,))]
+    alive = [(1, "h", 1, "a"), (2, "h", 1, "b"), (3, "h", 1, None)]
+    view: Any = SimpleNamespace(topics={"t": SimpleNamespace(partitions=rows)}, brokers=lambda listener: alive)
+    assert LiveClusterView.racks(view, "t") == [frozenset("ab"), frozenset("b"), frozenset()]
+    assert LiveClusterView.racks(view, "unknown") == []

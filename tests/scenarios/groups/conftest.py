@@ -15,6 +15,7 @@ import pytest
 from attrs import define, field
 
 from logkernel.contracts import Assignor, Decision, RequestContext, TaskAssignor
+from logkernel.errors import PluginError
 from logkernel.plugins.assignors.range import RangeAssignor
 from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services.groups import logkernel_service
@@ -91,6 +92,8 @@ class Topics:
         return self.assignors[name]
 
     def task_assignor(self, name: str) -> TaskAssignor:
+        if name not in self.task_assignors:
+            raise PluginError(f"no plugin provides the task assignor {name}")
         return self.task_assignors[name]
 
     def find_partition_count(self, topic: str) -> int | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from logkernel.contracts import MemberTasks, TaskFacts
+from logkernel.errors import PluginError
 from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
@@ -647,3 +650,34 @@ def test_none_of_the_internal_topics_is_made_for_who_may_not_make_all(make_world
     world.topics.forbidden = set()
     beat(world, "m1", answer.member_epoch)
     assert [topic.name for topic in world.sent[0][1].topics] == ["app-repartition", "app-changelog"]
+
+
+# ---------------------------------------------------------------- assignors that fail
+
+
+class Failing:
+    """As its guard tells of one that raises, or is not asked for a while."""
+
+    name = "sticky"
+
+    def assign(self, group: TaskFacts) -> Mapping[str, MemberTasks]:
+        raise PluginError("task assignor sticky failed")
+
+
+@pytest.mark.parametrize("assignors", [{"sticky": Failing()}, {}])
+def test_members_keep_their_tasks_where_no_assignor_works(make_world: Any, assignors: dict[str, Failing]) -> None:
+    """Those that still exist: the topic was made anew, with fewer partitions."""
+    world = make_world()
+    settle(world, "m1", "m2")
+    before = {name: world.group.streams.target_of(name) for name in ("m1", "m2")}
+    assert [len(places) for places in before.values()] == [2, 2]
+    world.topics.task_assignors = assignors
+    world.crash()
+    beat(world, "m3", 0)
+    assert {name: world.group.streams.target_of(name) for name in ("m1", "m2", "m3")} == {**before, "m3": frozenset()}
+    world.after(1_000)
+    world.drop_topic("orders")
+    world.add_topic("orders", 3)
+    beat(world, "m3", 0)
+    kept = [place for name in ("m1", "m2", "m3") for place in world.group.streams.target_of(name)]
+    assert sorted(number for _, _, number in kept) == [0, 1, 2]
