@@ -133,7 +133,7 @@ def test_only_the_controller_watches_brokers_and_topics(world: World) -> None:
     heard = Heard(one)
     one.poll()
     each = world.server.watches() - before
-    assert each == 7
+    assert each == 8
     Heard(two)
     settle(2 * each)
     term = elected(one)
