@@ -13,11 +13,11 @@ import pytest
 from tests.outside_distribution import outside_distribution
 
 import logkernel
+from logkernel.broker.build import build
 from logkernel.client_guards import GuardedPasswordChecker
 from logkernel.contracts import Login
-from logkernel.errors import ConfigError, PluginError, SaslAuthenticationFailed, TopicAuthorizationFailed
+from logkernel.errors import PluginError, SaslAuthenticationFailed, TopicAuthorizationFailed
 from logkernel.plugin_faults import Origin, PluginFaults
-from logkernel.security.listener import ListenerProtection
 from logkernel.vocabulary import Secret
 
 HANDLER = "listener.name.out.plain.sasl.server.callback.handler.class"
@@ -114,31 +114,25 @@ def test_a_plugin_that_is_not_installed_ends_the_start(tmp_path: Path) -> None:
     assert "no plugin provides the password checker 'com.acme.Ldap'" in ended.stderr
 
 
-def protection(handler: str) -> ListenerProtection:
-    settings = {
-        "sasl.server.max.receive.size": "1000", "connection.failed.authentication.delay.ms": "1",
-        "logkernel.authentication.timeout.ms": "1000", "logkernel.password.check.timeout.ms": "1000",
-        "connections.max.reauth.ms": "0", "sasl.enabled.mechanisms": "PLAIN",
-        "plain.sasl.server.callback.handler.class": handler,
-        "plain.sasl.jaas.config": f'{PLAIN_LOGIN} user_ann="wonder";',
-    }  # fmt: skip
-
-    def refuse(name: str) -> Any:
-        raise ConfigError(f"asked for {name}")
-
-    return ListenerProtection(
-        "OUT", "SASL_PLAINTEXT", settings, credential_of=lambda *_: None, checker_of=refuse, wall_ms=lambda: 0
-    )
+def security(handler: str) -> Any:
+    settings = [
+        "listeners=OUT://127.0.0.1:0",
+        "listener.security.protocol.map=OUT:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms=PLAIN",
+        f"{HANDLER}={handler}",
+        f'listener.name.out.plain.sasl.jaas.config={PLAIN_LOGIN} user_ann="wonder";',
+    ]
+    return build(None, settings, in_memory=True).security("OUT")
 
 
 def test_kafkas_own_handler_has_the_users_of_the_configuration() -> None:
-    made = protection("org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler")
+    made = security("org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler")
     server = made.mechanism("PLAIN", "10.0.0.1:9")
     assert not server.blocks
     server.evaluate(b"\0ann\0wonder")
     assert server.principal is not None
-    with pytest.raises(ConfigError, match="asked for ldap"):
-        protection("ldap")
+    with pytest.raises(PluginError, match="no plugin provides the password checker 'ldap'"):
+        security("ldap")
 
 
 def test_an_error_is_told_without_the_password(caplog: pytest.LogCaptureFixture) -> None:
