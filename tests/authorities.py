@@ -25,13 +25,14 @@ def ca_pem(name: str = "ours") -> str:
     return authority(name).cert_pem.bytes().decode()
 
 
-def certified(host: str = "localhost", by: str = "ours") -> Certified:
-    return _certified(host, by)
+def certified(host: str = "localhost", by: str = "ours", name: str | None = None) -> Certified:
+    """`name` is whom the certificate is about: its CN."""
+    return _certified(host, by, name)
 
 
 @cache
-def _certified(host: str, by: str) -> Certified:
-    issued = authority(by).issue_cert(host)
+def _certified(host: str, by: str, name: str | None) -> Certified:
+    issued = authority(by).issue_cert(host, common_name=name)
     chain = "".join(pem.bytes().decode() for pem in issued.cert_chain_pems)
     return Certified(issued.private_key_pem.bytes().decode(), chain)
 

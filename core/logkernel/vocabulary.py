@@ -23,6 +23,11 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 
 
+SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""What a listener may speak, by the protocol's numbers."""
+PLAINTEXT: Final = SECURITY_PROTOCOLS[0]
+
+
 class Principal(NamedTuple):
     """Who a client is, as its listener established it (Kafka's KafkaPrincipal)."""
 

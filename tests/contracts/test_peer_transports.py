@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from logkernel.broker.peer_channels import PeerChannels
+from logkernel.broker.peers import Place
 from logkernel.broker.router import COMMANDS
 from logkernel.broker.runtime import Runtime
 from logkernel.cluster.network import ProcessNetwork
@@ -104,14 +105,14 @@ class OverChannels:
         self.transport = transport
         self.doors: dict[int, Door] = {}
         self.listeners: dict[int, Any] = {}
-        self.places: dict[int, tuple[str, int]] = {}
+        self.places: dict[int, Place] = {}
         self.made: list[PeerChannels] = []
 
     async def start(self, node: int) -> Door:
         door = self.doors[node] = Door()
         half = self.kernel.transport(self.transport)
         listener = self.listeners[node] = await half.listen(LISTENER, "127.0.0.1", 0, door, {})
-        self.places[node] = (listener.host, listener.port)
+        self.places[node] = Place(listener.host, listener.port, LISTENER)
         return door
 
     async def stop(self, node: int) -> None:
@@ -131,7 +132,8 @@ class OverChannels:
                 arm(deadline)
 
         runtime.timers.tell_earlier(arm)
-        made = PeerChannels(runtime, self.transport, lambda target, _: self.places.get(target), self.doors[node])
+        places, door = self.places, self.doors[node]
+        made = PeerChannels(runtime, self.transport, lambda target, _: places.get(target), door, lambda listener: {})
         self.made.append(made)
         return made
 
@@ -394,7 +396,7 @@ def test_a_broker_over_another_listener_does_not_command(loop_factory: Callable[
     async def story(world: Any) -> None:
         door = world.doors[2]
         listener = await world.kernel.transport("tcp").listen("CLIENTS", "127.0.0.1", 0, door, {})
-        world.places[2] = (listener.host, listener.port)
+        world.places[2] = Place(listener.host, listener.port, LISTENER)
         sent = Sent(world.peers(1))
         sent.send(2, order(1))
         sent.send(2, FetchRequest(1, replica_state=ReplicaState(1, 4)))

@@ -17,6 +17,7 @@ from kafka_with_zookeeper import Loop, member, register, success, until, zookeep
 
 from logkernel import errors as e
 from logkernel.broker.peer_channels import PeerChannels
+from logkernel.broker.peers import Place
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.serve import new_event_loop
 from logkernel.config.broker import BrokerConfig
@@ -87,7 +88,8 @@ def ask(cluster: Cluster) -> Callable[[Any], Any]:
 
     async def asked(request: Any) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        peers = PeerChannels(runtime, "tcp", lambda node, _: ("127.0.0.1", cluster.port), None)  # type: ignore[arg-type]
+        place = Place("127.0.0.1", cluster.port, "PLAINTEXT")
+        peers = PeerChannels(runtime, "tcp", lambda node, _: place, None, lambda listener: {})  # type: ignore[arg-type]
         peers.send(1, request, answer.set_result, answer.set_exception, 20_000)
         try:
             return await asyncio.wait_for(answer, 20)

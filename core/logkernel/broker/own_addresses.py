@@ -6,6 +6,7 @@ import socket
 from typing import Any
 
 from logkernel.broker.runtime import Runtime
+from logkernel.vocabulary import PLAINTEXT
 
 IN_PROCESS = "IN-PROCESS"
 """The listener of a broker that opens none: clients in its process reach it without an address."""
@@ -46,4 +47,7 @@ class OwnAddresses:
         `image.BrokerRegistration`."""
         rack = self._runtime.config.get("broker.rack")
         listeners = {name: [host, port] for name, (_, host, port, _) in self._endpoints.items()}
-        return {"listeners": listeners or {IN_PROCESS: ["localhost", self._runtime.node_id]}, "rack": rack}
+        value = {"listeners": listeners or {IN_PROCESS: ["localhost", self._runtime.node_id]}, "rack": rack}
+        spoken = {name: self._runtime.config.security_protocol(name) for name in listeners}
+        protocols = {name: protocol for name, protocol in spoken.items() if protocol != PLAINTEXT}
+        return {**value, "protocols": protocols} if protocols else value

@@ -12,7 +12,8 @@ is of another kind. Over one connection requests go out in order, and are answer
 
 `peer.network.Network` decides when to connect, how long to back off and what took too long; `peer.loop_channels`
 carries that out on the running loop. A request to a broker that is being connected to waits; during a back-off it
-fails at once, as whoever sends it has a back-off of its own. A broker reaches itself without a connection.
+fails at once, as whoever sends it has a back-off of its own. A broker reaches itself without a connection. One that
+refuses this broker, or that this broker does not trust, is tried again as any other: its settings may be mended.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from logkernel.broker.peers import CAPABILITIES, PeerLost
+from logkernel.broker.peers import CAPABILITIES, PeerLost, Place
+from logkernel.broker.refusals import Refusals
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.contracts import Answer, BrokerDoor, Failed, RequestContext
-from logkernel.errors import NetworkException
+from logkernel.errors import REFUSALS, NetworkException
 from logkernel.peer.loop_channels import Event, LoopChannels
 from logkernel.peer.network import CONNECTING, UP, Network
 
@@ -56,16 +58,20 @@ RECONNECT_MS: Final = 50
 RECONNECT_MAX_MS: Final = 500
 """Maximum reconnect back-off, in ms."""
 
-HostPort = tuple[str, int]
-Address = Callable[[int, bool], HostPort | None]
-"""(node id, whether a controller is party to it) → (host, port), or None for a broker that is not known."""
+Address = Callable[[int, bool], Place | None]
+"""(node id, whether a controller is party to it) → its place, or None for a broker that is not known."""
+Security = Callable[[str], Mapping[str, Any]]
+"""Listener → a client's settings of TLS and SASL; empty for PLAINTEXT."""
 
 
 class PeerChannels:
     """`contracts.PeerTransport`; see the module. Used on the broker's loop alone, which runs when it is first used."""
 
-    def __init__(self, runtime: Runtime, transport: str, address: Address, door: BrokerDoor) -> None:
-        """`transport` is the plugin's name, `address` is asked anew for each request, `door` is the broker's own."""
+    def __init__(
+        self, runtime: Runtime, transport: str, address: Address, door: BrokerDoor, security: Security
+    ) -> None:
+        """`transport` is the plugin's name, `address` is asked anew for each request, `security` for each connection;
+        `door` is the broker's own."""
         get = runtime.config.get
         self._runtime = runtime
         self._address = address
@@ -74,7 +80,7 @@ class PeerChannels:
             client_id=f"broker-{runtime.node_id}", client_host="localhost", listener="", software_name="logkernel",
             capabilities=CAPABILITIES, internal=True, commands=True,
         )  # fmt: skip
-        settings = {
+        self._settings = {
             "client.id": f"broker-{runtime.node_id}",
             "receive.buffer.bytes": int(get("replica.socket.receive.buffer.bytes")),
         }
@@ -86,10 +92,14 @@ class PeerChannels:
             },
             _Chance(runtime.random.fraction),
         )
-        self._addresses: dict[int, HostPort] = {}
+        self._security = security
+        self._places: dict[int, Place] = {}
+        self._refusals = Refusals()
         self._waiting: dict[int, deque[_Call]] = {}
         """Key → what is sent as soon as its connection stands."""
-        self._channels = LoopChannels(self._network, runtime.kernel.transport(transport), settings, self._happened)
+        self._channels = LoopChannels(
+            self._network, runtime.kernel.transport(transport), self._settings_of, self._happened
+        )
         self._completed: deque[tuple[_Call, Any, Exception | None]] = deque()
         self._timer: Timer | None = None
         self._closed = False
@@ -105,10 +115,10 @@ class PeerChannels:
             return
         connection = CONNECTIONS.get(type(request).__name__, OTHERS)
         key = connection * APART + target
-        address = self._address(target, connection in (ORDERS, CONTROLLER))
+        place = self._address(target, connection in (ORDERS, CONTROLLER))
         now_ms = self._runtime.clock.mono_ms()
-        self._learn(key, address, now_ms)
-        if address is None:
+        self._learn(key, place, now_ms)
+        if place is None:
             call.complete(None, NetworkException("its address is not known"), now_ms)
         else:
             self._send(key, call, now_ms)
@@ -136,14 +146,14 @@ class PeerChannels:
         if not self._closed:
             call.answer(response)
 
-    def _learn(self, key: int, address: HostPort | None, now_ms: int) -> None:
+    def _learn(self, key: int, place: Place | None, now_ms: int) -> None:
         """Note where a broker is now. Where it was is given up."""
-        if self._addresses.get(key) != address:
-            if address is None:
-                del self._addresses[key]
+        if self._places.get(key) != place:
+            if place is None:
+                del self._places[key]
             else:
-                self._addresses[key] = address
-            self._network.learn(self._addresses, now_ms)
+                self._places[key] = place
+            self._network.learn({known: (there.host, there.port) for known, there in self._places.items()}, now_ms)
             self._release(now_ms)
 
     def _send(self, key: int, call: _Call, now_ms: int) -> None:
@@ -176,9 +186,18 @@ class PeerChannels:
             return
         now_ms = self._runtime.clock.mono_ms()
         event(now_ms)
+        if self._network.refusals:
+            self._tell_refusals(now_ms)
         self._release(now_ms)
         self._act()
         self._hand_out()
+
+    def _tell_refusals(self, now_ms: int) -> None:
+        refusals, self._network.refusals = self._network.refusals, {}
+        for key, error in refusals.items():
+            place = self._places.get(key)
+            if place is not None:
+                self._refusals.note(key % APART, place.listener, error, now_ms)
 
     def _hand_out(self) -> None:
         while self._completed and not self._closed:
@@ -216,6 +235,10 @@ class PeerChannels:
 
     # ------------------------------------------------------------ actions of the network
 
+    def _settings_of(self, key: int) -> Mapping[str, Any]:
+        place = self._places.get(key)
+        return {**self._settings, **self._security(place.listener)} if place is not None else self._settings
+
     def _act(self) -> None:
         actions, self._network.actions = self._network.actions, []
         for action in actions:
@@ -249,6 +272,6 @@ class _Call:
         return type(self.request).__name__
 
     def complete(self, response: Any, error: Exception | None, now_ms: int) -> None:
-        if isinstance(error, NetworkException):
+        if isinstance(error, (NetworkException, *REFUSALS)):
             error = PeerLost(f"broker {self.target} gave {self.name} no answer: {error}")
         self._owner.hand_out_later(self, response, error)

@@ -6,7 +6,7 @@ What comes back is an event of its own, in a turn of its own (`turn.Turn`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.turn import Turn
@@ -17,6 +17,14 @@ Done = Callable[[Any, Exception | None], None]
 """Takes the response, or None and why there is none."""
 CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "transaction_abortable"})
 """What a request may carry that comes from a broker of this process."""
+
+
+class Place(NamedTuple):
+    """Where a broker is reached."""
+
+    host: str
+    port: int
+    listener: str
 
 
 class PeerLost(NetworkException):

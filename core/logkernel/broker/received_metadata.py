@@ -30,7 +30,7 @@ from logkernel.requests.replication import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from logkernel.vocabulary import NO_ID
+from logkernel.vocabulary import NO_ID, SECURITY_PROTOCOLS
 
 MAX_GONE: Final = 1_000
 """Deleted topics that are remembered."""
@@ -152,7 +152,7 @@ class ReceivedMetadata:
         self._waiting.append(_Waiting(work, after, wait_ms))
 
     def _fold_brokers(self, live: Iterable[UpdateMetadataBroker]) -> None:
-        nodes = {each.id: BrokerRegistration(each.id, _listeners(each), each.rack) for each in live}
+        nodes = {each.id: BrokerRegistration(each.id, _listeners(each), each.rack, _protocols(each)) for each in live}
         for node_id in self._image.nodes.keys() - nodes.keys():
             self._image.apply(MetadataChange("broker", str(node_id), None))
         for node in nodes.values():
@@ -208,6 +208,16 @@ class ReceivedMetadata:
 
 def _listeners(broker: UpdateMetadataBroker) -> dict[str, tuple[str, int]]:
     return {each.listener: (each.host, each.port) for each in broker.endpoints}
+
+
+def _protocols(broker: UpdateMetadataBroker) -> dict[str, str]:
+    """Of the listeners that do not speak PLAINTEXT."""
+    known = range(1, len(SECURITY_PROTOCOLS))
+    return {
+        each.listener: SECURITY_PROTOCOLS[each.security_protocol]
+        for each in broker.endpoints
+        if each.security_protocol in known
+    }
 
 
 def _is_older(row: Partition, known: Partition) -> bool:

@@ -31,7 +31,7 @@ from logkernel.cluster.managed_broker import Environment, ManagedBroker
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.snapshot import ClusterSnapshot
 from logkernel.cluster.store import SharedStore
-from logkernel.config.listeners import address
+from logkernel.config.listeners import address, parse_listeners
 from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.config.values import render
 from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut
@@ -542,8 +542,8 @@ def _listeners(listen: bool | Mapping[int, str], name: str, node: int) -> list[t
     if not listen:
         return []
     where = "127.0.0.1:0" if listen is True else listen.get(node, "127.0.0.1:0")
-    host, _, port = where.rpartition(":")
-    return [(name, host.strip("[]") or "127.0.0.1", int(port))]
+    named = where if "://" in where else f"{name}://{where}"
+    return [(each.name, each.host or "127.0.0.1", each.port) for each in parse_listeners(named)]
 
 
 def open_cluster(

@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from logkernel.vocabulary import SECURITY_PROTOCOLS as PROTOCOLS
+
 DEFAULT_NAME = "PLAINTEXT"
 MAX_PORT = 65_535
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _FORM = re.compile(
     r"(?:(?P<name>[A-Za-z][A-Za-z0-9_.-]*)://)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]*):(?P<port>\d{1,5})"
 )
@@ -117,20 +118,17 @@ def inter_broker(names: Sequence[str], given: Mapping[str, str], protocols: Mapp
     name, protocol, control = (given.get(each) for each in INTER_BROKER)
     if name and protocol:
         raise ValueError(INTER_BROKER[0], f"{INTER_BROKER[1]} is given as well", "give one of the two")
-    if protocol and protocol.upper() != DEFAULT_NAME:
-        raise ValueError(INTER_BROKER[1], f"{protocol} is not served", f"use {DEFAULT_NAME}")
-    replication = (name or DEFAULT_NAME).upper()
-    for setting, each in ((INTER_BROKER[0], replication), (INTER_BROKER[2], (control or "").upper())):
-        spoken = protocols.get(each, DEFAULT_NAME)
-        if spoken != DEFAULT_NAME:
-            raise ValueError(
-                setting,
-                f"{each} speaks {spoken}, and brokers reach one another in plain text only",
-                f"name a listener of {DEFAULT_NAME} that only brokers can reach",
-            )
+    if protocol and protocol.upper() not in PROTOCOLS:
+        raise ValueError(INTER_BROKER[1], "there is no such protocol", f"use one of {', '.join(PROTOCOLS)}")
+    replication = (name or protocol or DEFAULT_NAME).upper()
     if replication not in names:
+        named = INTER_BROKER[1] if protocol else INTER_BROKER[0]
+        raise ValueError(named, f"no listener is called {replication}", f"use a name from listeners ({known})")
+    if protocol and protocols.get(replication, DEFAULT_NAME) != replication:
         raise ValueError(
-            INTER_BROKER[0], f"no listener is called {replication}", f"use a name from listeners ({known})"
+            INTER_BROKER[1],
+            f"the listener {replication} speaks {protocols[replication]}",
+            f"name the listener by {INTER_BROKER[0]}",
         )
     if not control:
         return (replication,)

@@ -208,8 +208,17 @@ ROWS: tuple[Setting, ...] = (
         STRING,
         "PLAINTEXT",
         None,
-        "Names the inter-broker listener by its protocol, where inter.broker.listener.name is not given; only PLAINTEXT"
-        " is supported.",
+        "Names the inter-broker listener by its protocol, where inter.broker.listener.name is not given: PLAINTEXT,"
+        " SSL, SASL_PLAINTEXT or SASL_SSL.",
+    ),
+    _row(
+        "sasl.mechanism.inter.broker.protocol",
+        STRING,
+        "GSSAPI",
+        None,
+        "Mechanism by which this broker says to other brokers who it is, where their listener has SASL. Its user and"
+        " password are in `listener.name.NAME.MECHANISM.sasl.jaas.config`.",
+        dynamic=True,
     ),
     _row(
         "control.plane.listener.name",

@@ -122,7 +122,8 @@ ROWS: tuple[Setting, ...] = (
         None,
         None,
         "A mechanism's login, as listener.name.NAME.MECHANISM.sasl.jaas.config. PLAIN has its users in it:"
-        ' `org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";`. No class is loaded.',
+        ' `org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";`. `username` and'
+        " `password` are what this broker says to other brokers. No class is loaded.",
         dynamic=True,
     ),
     _row(
@@ -238,6 +239,49 @@ ROWS: tuple[Setting, ...] = (
     ),
     _row("sasl.oauthbearer.scope.claim.name", STRING, "scope", None, "The claim that has a token's scope."),
     _row("sasl.oauthbearer.sub.claim.name", STRING, "sub", None, "The claim that has the name of the principal."),
+    # this broker's own token, for other brokers
+    _row(
+        "sasl.login.callback.handler.class",
+        CLASS,
+        None,
+        None,
+        "As listener.name.NAME.oauthbearer.sasl.login.callback.handler.class: where this broker's token for other"
+        " brokers comes from, as [clients](client-security-settings.md) have it. No class is loaded.",
+    ),
+    _row(
+        "sasl.oauthbearer.token.endpoint.url",
+        STRING,
+        None,
+        None,
+        "Where this broker gets its token for other brokers: https://…, http://…, or file:///… that has one.",
+    ),
+    _row(
+        "sasl.oauthbearer.client.credentials.client.id", STRING, None, None, "This broker's id at the token endpoint."
+    ),
+    _row(
+        "sasl.oauthbearer.client.credentials.client.secret",
+        PASSWORD,
+        None,
+        None,
+        "This broker's secret at the token endpoint.",
+    ),
+    _row("sasl.oauthbearer.scope", STRING, None, None, "Scope that this broker asks the token endpoint for."),
+    _row("sasl.login.connect.timeout.ms", INT, None, Between(1), "Time limit in ms to connect to the token endpoint."),
+    _row("sasl.login.read.timeout.ms", INT, None, Between(1), "Time limit in ms for the token endpoint's answer."),
+    _row(
+        "sasl.login.retry.backoff.ms",
+        LONG,
+        "100",
+        Between(0),
+        "Time in ms before the token endpoint is first asked again.",
+    ),
+    _row(
+        "sasl.login.retry.backoff.max.ms",
+        LONG,
+        "10000",
+        Between(0),
+        "Upper bound of that time in ms; it doubles with each failure.",
+    ),
     # delegation tokens: of the broker, not of a listener
     Setting(
         "delegation.token.secret.key",

@@ -73,18 +73,16 @@ remote.log.reader.max.pending.tasks remote.log.reader.threads remote.log.storage
 remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
 replica.lag.max.messages replication.quota.window.num replication.quota.window.size.seconds reserved.broker.max.id
 sasl.client.callback.handler.class sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
-sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
-sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.class sasl.login.refresh.buffer.seconds
 sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
-sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+sasl.mechanism.controller.protocol
+sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
 sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
 sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
 sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
 sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
-sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
-sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-sasl.oauthbearer.token.endpoint.url security.providers server.max.startup.time.ms share.coordinator.append.linger.ms
+sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+security.providers server.max.startup.time.ms share.coordinator.append.linger.ms
 share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
 share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
 share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
@@ -117,7 +115,7 @@ remote.log.manager.fetch.max.bytes.per.second remote.log.manager.follower.thread
 sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.ticket.renew.jitter
 sasl.kerberos.ticket.renew.window.factor
 sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-sasl.login.refresh.window.jitter sasl.mechanism.inter.broker.protocol share.coordinator.cached.buffer.max.bytes
+sasl.login.refresh.window.jitter share.coordinator.cached.buffer.max.bytes
 ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
 ssl.trustmanager.algorithm
 """

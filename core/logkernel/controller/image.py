@@ -3,7 +3,7 @@
 | kind | key | value (JSON) |
 |---|---|---|
 | cluster | "" | {"id": text} |
-| broker | node id | {"listeners": {name: [host, port]}, "rack": text or null} |
+| broker | node id | {"listeners": {name: [host, port]}, "rack": text or null, "protocols": {name: protocol}} |
 | topic | name | {"id": text, "internal": bool, "partitions": [row, …]} |
 | partition | "topic:index" | row, under the key "row" |
 | config | "topic:NAME", "broker:ID", "broker:" (all brokers), "group:ID", "client-metrics:NAME" | {setting: text} |
@@ -94,6 +94,8 @@ class BrokerRegistration:
     id: int
     listeners: dict[str, tuple[str, int]]
     rack: str | None = None
+    protocols: dict[str, str] = field(factory=dict)
+    """Listener name → security protocol, of those that do not speak PLAINTEXT."""
 
 
 class Acls(dict[Acl, None]):
@@ -270,7 +272,10 @@ class ClusterImage:
 
 def registration_change(node: BrokerRegistration) -> MetadataChange:
     listeners = {name: list(address) for name, address in node.listeners.items()}
-    return MetadataChange("broker", str(node.id), {"listeners": listeners, "rack": node.rack})
+    value: dict[str, Any] = {"listeners": listeners, "rack": node.rack}
+    if node.protocols:
+        value["protocols"] = dict(node.protocols)
+    return MetadataChange("broker", str(node.id), value)
 
 
 def log_dirs_change(node_id: int) -> MetadataChange:
@@ -314,7 +319,8 @@ def _fold_broker(image: ClusterImage, key: str, value: Value) -> None:
         image.nodes.pop(int(key), None)
         return
     listeners = {name: (host, port) for name, (host, port) in value["listeners"].items()}
-    image.nodes[int(key)] = BrokerRegistration(int(key), listeners, value.get("rack"))
+    protocols = dict(value.get("protocols", ()))
+    image.nodes[int(key)] = BrokerRegistration(int(key), listeners, value.get("rack"), protocols)
 
 
 def _fold_topic(image: ClusterImage, key: str, value: Value) -> None:

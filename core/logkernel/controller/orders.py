@@ -65,6 +65,7 @@ from logkernel.requests.replication import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from logkernel.vocabulary import PLAINTEXT, SECURITY_PROTOCOLS
 
 MAX_PARTITIONS: Final = 1_000
 """Maximum partitions of one request. UpdateMetadata never splits a topic, as brokers derive its partition count."""
@@ -664,7 +665,10 @@ def _forgetting(topic: Topic) -> UpdateMetadataTopicState:
 
 
 def _live(node: BrokerRegistration) -> UpdateMetadataBroker:
-    endpoints = [UpdateMetadataEndpoint(port, host, name) for name, (host, port) in node.listeners.items()]
+    endpoints = [
+        UpdateMetadataEndpoint(port, host, name, SECURITY_PROTOCOLS.index(node.protocols.get(name, PLAINTEXT)))
+        for name, (host, port) in node.listeners.items()
+    ]
     return UpdateMetadataBroker(node.id, endpoints, node.rack)
 
 

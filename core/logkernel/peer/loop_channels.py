@@ -21,13 +21,17 @@ class LoopChannels:
     """See the module. Used on one loop, which runs when the first action is performed."""
 
     def __init__(
-        self, network: Network, transport: Any, settings: Mapping[str, Any], happened: Callable[[Event], None]
+        self,
+        network: Network,
+        transport: Any,
+        settings_of: Callable[[int], Mapping[str, Any]],
+        happened: Callable[[Event], None],
     ) -> None:
-        """`transport` is a `contracts.Transport`, `settings` are its channels'. `happened` is never called from within
-        `perform`."""
+        """`transport` is a `contracts.Transport`, `settings_of` gives those of a new channel to a node. `happened` is
+        never called from within `perform`."""
         self._network = network
         self._transport = transport
-        self._settings = settings
+        self._settings_of = settings_of
         self._happened = happened
         self._channels: dict[int, Any] = {}
         self._connects: dict[int, asyncio.Task[None]] = {}
@@ -93,8 +97,8 @@ class LoopChannels:
 
     async def _connect(self, action: Connect) -> None:
         number = action.number
-        settings = {**self._settings, "socket.connection.setup.timeout.ms": action.timeout_ms}
         try:
+            settings = {**self._settings_of(action.node), "socket.connection.setup.timeout.ms": action.timeout_ms}
             channel = await self._transport.connect_async(action.host, action.port, settings)
         except Exception as error:
             failure = error if isinstance(error, (NetworkException, *REFUSALS)) else NetworkException(str(error))

@@ -7,9 +7,9 @@ from typing import Final
 
 from logkernel.config.definitions import Setting
 from logkernel.config.values import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, STRING, Between, Each, NonEmpty, OneOf
+from logkernel.vocabulary import SECURITY_PROTOCOLS
 
 PROTOCOL: Final = "security.protocol"
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HANDLER: Final = "sasl.login.callback.handler.class"
 IN_CAPITALS: Final = frozenset({PROTOCOL, "sasl.oauthbearer.assertion.algorithm"})
 """Settings whose case does not matter."""
@@ -32,7 +32,7 @@ _PROTOCOLS: Final = (
         PROTOCOL,
         STRING,
         "PLAINTEXT",
-        OneOf(*PROTOCOLS),
+        OneOf(*SECURITY_PROTOCOLS),
         "How to talk to brokers: by TLS (SSL, SASL_SSL) or not, and with an authentication by SASL or without. The case"
         " does not matter.",
     ),

@@ -10,12 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from logkernel.attrs_lite import evolve, field, frozen
 from logkernel.errors import CorruptMessage, InvalidRequest
+from logkernel.vocabulary import PLAINTEXT, SECURITY_PROTOCOLS
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -122,7 +123,8 @@ def broker_path(node_id: int) -> str:
 
 
 def parse_broker(data: bytes | None, path: str) -> dict[str, Any]:
-    """The fact of a broker: {"listeners": {name: [host, port]}, "rack": text or None}."""
+    """The fact of a broker: {"listeners": {name: [host, port]}, "rack": text or None}, and "protocols": {name: security
+    protocol} of listeners that do not speak PLAINTEXT."""
     found = load(data, path)
     listeners: dict[str, list[Any]] = {}
     endpoints = found.get("endpoints")
@@ -137,16 +139,25 @@ def parse_broker(data: bytes | None, path: str) -> dict[str, Any]:
     rack = found.get("rack")
     if rack is not None and not isinstance(rack, str):
         raise bad(path, f"{rack!r:.100} is no rack")
-    return {"listeners": listeners, "rack": rack}
+    fact = {"listeners": listeners, "rack": rack}
+    protocols = _protocols(found.get("listener_security_protocol_map"), listeners)
+    return {**fact, "protocols": protocols} if protocols else fact
+
+
+def _protocols(found: Any, listeners: Collection[str]) -> dict[str, str]:
+    """Of the listeners that do not speak PLAINTEXT. Without a map, a listener is called as what it speaks."""
+    given = found if isinstance(found, dict) else {}
+    spoken = {name: given.get(name, name) for name in listeners}
+    return {name: protocol for name, protocol in spoken.items() if protocol in SECURITY_PROTOCOLS[1:]}
 
 
 def broker_data(value: Mapping[str, Any], wall_ms: int) -> bytes:
-    """Of a broker whose listeners speak plain text, all of them."""
+    """The reverse of `parse_broker`, as a broker registers itself at `wall_ms`."""
     listeners: Mapping[str, Sequence[Any]] = value["listeners"]
     host, port = next(iter(listeners.values())) if listeners else ("", -1)
     node: dict[str, Any] = {
         "features": {},
-        "listener_security_protocol_map": dict.fromkeys(listeners, "PLAINTEXT"),
+        "listener_security_protocol_map": dict.fromkeys(listeners, PLAINTEXT) | value.get("protocols", {}),
         "endpoints": [f"{name}://{_bracketed(host)}:{port}" for name, (host, port) in listeners.items()],
         "jmx_port": -1,
         "port": port,

@@ -34,7 +34,7 @@ def test_connections_between_brokers_heed_their_time_limits(monkeypatch: pytest.
     door: Any = None
 
     async def make() -> None:
-        peer_channels.PeerChannels(runtime, "tcp", lambda node, of_controller: None, door).close()
+        peer_channels.PeerChannels(runtime, "tcp", lambda node, of_controller: None, door, dict).close()
 
     asyncio.run(make())
     assert limits.items() <= given.items()

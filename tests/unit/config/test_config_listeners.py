@@ -151,18 +151,6 @@ def test_a_listeners_own_setting_keeps_its_bounds_and_hides_a_secret() -> None:
         BrokerConfig.load(None, {"listener.name.out.ssl.client.auth": "maybe"})
 
 
-@pytest.mark.parametrize("listener", ["IN", "CONTROL"])
-def test_brokers_reach_one_another_in_plain_text_only(listener: str) -> None:
-    settings = {
-        "listeners": "IN://a:1,CONTROL://b:2",
-        "inter.broker.listener.name": "IN",
-        "control.plane.listener.name": "CONTROL",
-        "listener.security.protocol.map": f"{listener}:SSL",
-    }
-    with pytest.raises(ConfigError, match=f"{listener} speaks SSL, and brokers reach one another in plain text only"):
-        _ = BrokerConfig.load(None, settings).inter_broker_listeners
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "", "::"])
 def test_an_address_is_told_as_it_is_read(host: str) -> None:
     (found,) = parse_listeners(address(host, 9092))
@@ -174,6 +162,7 @@ def test_an_address_is_told_as_it_is_read(host: str) -> None:
     [
         ({}, ("PLAINTEXT",)),
         ({"security.inter.broker.protocol": "PLAINTEXT"}, ("PLAINTEXT",)),
+        ({"listeners": "PLAINTEXT://a:1,SASL_SSL://b:2", "security.inter.broker.protocol": "sasl_ssl"}, ("SASL_SSL",)),
         ({"listeners": "IN://a:1,OUT://b:2", "inter.broker.listener.name": "in"}, ("IN",)),
         (
             {"listeners": "IN://a:1,PLAINTEXT://b:2", "control.plane.listener.name": "IN"},
@@ -202,7 +191,19 @@ def test_listeners_by_which_brokers_reach_one_another(settings: dict[str, str], 
             {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
             "security.inter.broker.protocol is given as well; give one of the two",
         ),
-        ({"security.inter.broker.protocol": "SASL_SSL"}, "SASL_SSL is not served; use PLAINTEXT"),
+        ({"security.inter.broker.protocol": "TLS"}, "there is no such protocol; use one of PLAINTEXT, SSL"),
+        (
+            {"security.inter.broker.protocol": "SASL_SSL"},
+            "protocol=SASL_SSL: no listener is called SASL_SSL; use a name from listeners .PLAINTEXT.",
+        ),
+        (
+            {
+                "listeners": "SSL://a:1",
+                "security.inter.broker.protocol": "SSL",
+                "listener.security.protocol.map": "SSL:PLAINTEXT",
+            },
+            "the listener SSL speaks PLAINTEXT; name the listener by inter.broker.listener.name",
+        ),
         ({"control.plane.listener.name": "C"}, "no listener is called C"),
         ({"control.plane.listener.name": "plaintext"}, "PLAINTEXT is the inter-broker listener; name another listener"),
     ],

@@ -25,6 +25,12 @@ def token(claims: object, header: object = None) -> str:
     return f"{part(header or {'alg': 'none'})}.{part(claims)}."
 
 
+def test_a_token_is_valid_in_the_millisecond_in_which_it_was_made() -> None:
+    """It was issued at a fraction of a ms, which a broker's clock has not reached until the next."""
+    made = new_token({"unsecuredLoginStringClaim_sub": "alice"}, NOW + 0.000_4).token
+    assert VALIDATE(made).name == "alice"
+
+
 def test_the_options_of_a_login_module_make_a_token() -> None:
     made = new_token(
         {

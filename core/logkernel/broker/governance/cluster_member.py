@@ -29,7 +29,7 @@ from logkernel.broker.governance.governance import Parts
 from logkernel.broker.governance.isr_proposals import IsrProposals
 from logkernel.broker.governance.membership import Membership
 from logkernel.broker.governance.producer_id_requests import ProducerIdRequests
-from logkernel.broker.peers import Peers
+from logkernel.broker.peers import Peers, Place
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.broker.replicas.fetchers import ReplicaFetchers
 from logkernel.broker.replicas.leader_replica import LeaderReplica
@@ -89,18 +89,21 @@ class ClusterMember:
 
     def _over_listeners(self, parts: Parts) -> PeerTransport:
         from logkernel.broker.peer_channels import PeerChannels
+        from logkernel.broker.peer_security import PeerSecurity
 
-        listeners = parts.runtime.config.inter_broker_listeners
+        config = parts.runtime.config
+        listeners = config.inter_broker_listeners
+        security = PeerSecurity(parts.runtime, listeners)
         self.command_listeners = frozenset(listeners)
-        if not parts.runtime.config.get("inter.broker.listener.name"):
+        if not config.get("inter.broker.listener.name") and not config.get("authorizer.class.name"):
             log.warning(
                 "brokers command over the listener %s: if clients use it as well, any of them can command; set"
                 " inter.broker.listener.name to a listener of the brokers' own", listeners[0],
             )  # fmt: skip
-        return PeerChannels(parts.runtime, "tcp", partial(self._peer_address, listeners), parts.door)
+        return PeerChannels(parts.runtime, "tcp", partial(self._place, listeners), parts.door, security.settings)
 
-    def _peer_address(self, listeners: Sequence[str], node_id: int, by_controller: bool) -> tuple[str, int] | None:
-        """Return (host, port) of broker `node_id` on the inter-broker `listeners`, or None while it is not known.
+    def _place(self, listeners: Sequence[str], node_id: int, by_controller: bool) -> Place | None:
+        """Return where broker `node_id` is reached on the inter-broker `listeners`, or None while it is not known.
 
         `by_controller`: the request goes to or comes from a controller, so the listener of the controller's orders is
         preferred. The controller knows a broker first."""
@@ -111,7 +114,7 @@ class ClusterMember:
         for name in reversed(listeners) if by_controller else listeners[:1]:
             address = found.listeners.get(name)
             if address is not None:
-                return address[0], address[1]
+                return Place(*address, name)
         return None
 
     # ------------------------------------------------------------ life

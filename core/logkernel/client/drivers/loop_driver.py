@@ -25,8 +25,9 @@ class LoopDriver(Driver):
 
     def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
         super().__init__(machine, settings)
+        of_channels = channel_settings(settings)
         self._channels = LoopChannels(
-            machine.core.network, kernel.transport(transport), channel_settings(settings), self._happened
+            machine.core.network, kernel.transport(transport), lambda node: of_channels, self._happened
         )
         self._loop = asyncio.get_running_loop()
         self._soon: asyncio.Handle | None = None

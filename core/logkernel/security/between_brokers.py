@@ -1,0 +1,66 @@
+"""A broker as a client of other brokers: from the settings of their listener to those of a client's connection.
+
+As in Kafka 3.9, a listener's settings hold for both halves: it shows one key to clients and to brokers, its truststore
+says whom it believes as either, and a mechanism's login has the listener's users (PLAIN) as well as `username` and
+`password` of the broker itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from logkernel.errors import ConfigError
+from logkernel.security import jaas
+from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOL
+from logkernel.security.settings import ClientSecurity
+
+MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+_ENABLED: Final = "sasl.enabled.mechanisms"
+_NAMES: Final = frozenset(setting.name for setting in CLIENT_SECURITY)
+_MODULES: Final = {"PLAIN": "plain.PlainLoginModule", "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule"}
+_SCRAM: Final = "scram.ScramLoginModule"
+
+
+def client_settings(listener: str, protocol: str, settings: Mapping[str, str], mechanism: str) -> dict[str, Any]:
+    """Return a client's settings, by Kafka's names, for connections to a listener that speaks TLS or has SASL.
+
+    `settings` are `BrokerConfig.security_settings` of the listener, `mechanism` is the value of MECHANISM. Raises
+    `ConfigError` where they contradict each other, as Kafka refuses to start, and where a file or a login is missing.
+    """
+    found: dict[str, Any] = {name: text for name, text in settings.items() if name in _NAMES and name != jaas.NAME}
+    found[PROTOCOL] = protocol
+    if protocol.startswith("SASL"):
+        mechanism = mechanism.upper()
+        _check_enabled(listener, settings, mechanism)
+        prefix = f"{mechanism.lower()}."
+        own = {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
+        found |= {name: text for name, text in own.items() if name in _NAMES}
+        found["sasl.mechanism"] = mechanism
+        if jaas.NAME not in found:
+            raise ConfigError(_without_login(listener, mechanism))
+    try:
+        security = ClientSecurity.of(found)
+        if security is not None and security.tls is not None:
+            security.context()
+    except ConfigError as error:
+        raise ConfigError(f"to reach other brokers over listener {listener}: {error}") from None
+    return found
+
+
+def _check_enabled(listener: str, settings: Mapping[str, str], mechanism: str) -> None:
+    enabled = [name.strip().upper() for name in settings[_ENABLED].split(",") if name.strip()]
+    if mechanism not in enabled:
+        raise ConfigError(
+            f"{MECHANISM}={mechanism}: listener {listener} does not take it; add it to {_ENABLED}, or name one of"
+            f" {', '.join(enabled)}"
+        )
+
+
+def _without_login(listener: str, mechanism: str) -> str:
+    module = f"org.apache.kafka.common.security.{_MODULES.get(mechanism, _SCRAM)}"
+    options = "" if mechanism == "OAUTHBEARER" else ' username="NAME" password="PASSWORD"'
+    return (
+        f"listener.name.{listener.lower()}.{mechanism.lower()}.{jaas.NAME} is not set, by which this broker says to"
+        f" others who it is; set it to: {module} required{options};"
+    )

@@ -1,0 +1,271 @@
+"""Brokers whose inter-broker listener speaks TLS or has SASL, in one process, over sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import authorities
+import pytest
+from recorded_writes import Recorded
+
+from logkernel.broker.authentication import Authentication
+from logkernel.broker.peer_channels import PeerChannels
+from logkernel.broker.peer_security import PeerSecurity
+from logkernel.broker.peers import PeerLost, Place
+from logkernel.broker.router import COMMANDS
+from logkernel.broker.runtime import Runtime
+from logkernel.cluster.cluster import Cluster
+from logkernel.config.broker import BrokerConfig
+from logkernel.contracts import Admission, Answer, ListenerSecurity, RequestContext
+from logkernel.errors import ConfigError
+from logkernel.kernel import Kernel
+from logkernel.plugins.transport.tcp.channel import TcpChannel
+from logkernel.requests import replication as r
+from logkernel.requests.cluster import MetadataRequest, MetadataResponse
+from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+
+PASSWORDS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+UNSECURED = "org.apache.kafka.common.security.oauthbearer."
+LISTENERS = "IN://127.0.0.1:0,OUT://127.0.0.1:0"
+PLACES = dict.fromkeys((1, 2, 3), LISTENERS)
+
+
+def certified(name: str, by: str = "ours") -> dict[str, str]:
+    """A listener's TLS, or a client's."""
+    key, chain = authorities.certified("127.0.0.1", by, name)
+    return {
+        "ssl.keystore.type": "PEM", "ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain,
+        "ssl.truststore.type": "PEM", "ssl.truststore.certificates": authorities.ca_pem(),
+    }  # fmt: skip
+
+
+def trusting(authority: str) -> dict[str, str]:
+    return {"ssl.truststore.certificates": authorities.ca_pem(authority)}
+
+
+def of_listener(settings: Mapping[str, str]) -> dict[str, str]:
+    return {f"listener.name.in.{name}": value for name, value in settings.items()}
+
+
+def login(user: str, password: str) -> str:
+    return f'{PASSWORDS} username="{user}" password="{password}" user_broker="of brokers" user_ann="of ann";'
+
+
+def plain(user: str = "broker", password: str = "of brokers") -> dict[str, str]:
+    return of_listener({"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": login(user, password)}) | {
+        "sasl.mechanism.inter.broker.protocol": "PLAIN"
+    }
+
+
+def oauthbearer() -> dict[str, str]:
+    module = f'{UNSECURED}OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+    return of_listener(
+        {
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "oauthbearer.sasl.jaas.config": module,
+            "oauthbearer.sasl.login.callback.handler.class": "OAuthBearerUnsecuredLoginCallbackHandler",
+            "oauthbearer.sasl.server.callback.handler.class": "OAuthBearerUnsecuredValidatorCallbackHandler",
+        }
+    ) | {"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}
+
+
+def mutual_tls() -> dict[str, str]:
+    rule = r"RULE:^.*CN=([a-z]+).*$/$1/,DEFAULT"
+    return of_listener(certified("broker") | {"ssl.client.auth": "required", "ssl.principal.mapping.rules": rule})
+
+
+VARIANTS: Mapping[str, tuple[str, dict[str, str], dict[str, str]]] = {
+    "PLAIN": (
+        "SASL_PLAINTEXT",
+        plain(),
+        {"sasl.mechanism": "PLAIN", "sasl.username": "ann", "sasl.password": "of ann"},
+    ),
+    "OAUTHBEARER": (
+        "SASL_SSL",
+        oauthbearer() | of_listener(certified("broker")),
+        {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f'{UNSECURED}OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="ann";',
+        } | certified("ann"),
+    ),
+    "certificates": ("SSL", mutual_tls(), certified("ann")),
+}  # fmt: skip
+"""What brokers speak, their settings, and those of a client who is none."""
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_brokers_protect_what_they_say(variant: str) -> None:
+    protocol, settings, of_client = VARIANTS[variant]
+    given = settings | {
+        "listeners": LISTENERS,
+        "listener.security.protocol.map": f"IN:{protocol},OUT:PLAINTEXT",
+        "inter.broker.listener.name": "IN",
+        "authorizer.class.name": "standard",
+        "super.users": "User:broker;User:ANONYMOUS",
+        "offsets.topic.num.partitions": "1",
+    }
+    overrides = [f"{name}={value}" for name, value in given.items()]
+    with Cluster(3, listen=PLACES, over_sockets=True, overrides=overrides) as cluster:
+        cluster.create_topic("orders", 1, replication_factor=3, min_insync_replicas=2)
+        with Recorded(cluster, "orders", partitions=1) as writer:
+            writer.wait_for_more()
+            leader = cluster.leader("orders", 0)
+            assert leader is not None
+            cluster.kill(leader)
+            cluster.wait_for_leader("orders", 0, other_than=leader)
+            writer.wait_for_more()
+            cluster.start(leader)
+            cluster.wait_for_isr("orders", 0, 3)
+        writer.check(cluster)
+        host, _, port = cluster.bootstrap_servers.split(",")[0].rpartition(":")
+        cannot_command(TcpChannel(host, int(port), of_client | {"security.protocol": protocol}))
+
+
+def cannot_command(channel: TcpChannel) -> None:
+    """As one who authenticated, and is no broker."""
+    for order in (r.UpdateMetadataRequest(2, 9, 9), r.LeaderAndIsrRequest(2, 9, 9), r.StopReplicaRequest(2, 9, 9)):
+        assert channel.call(order).error_code == 31
+    assert channel.call(r.AlterPartitionRequest(2, 9)).error_code == 31
+    assert channel.call(r.AllocateProducerIdsRequest(2, 9)).error_code == 31
+    assert channel.call(r.ControlledShutdownRequest(2, 9)).error_code == 31
+    partition = FetchPartition(0, 0, 100)
+    follower = FetchRequest(2, 0, topics=[FetchTopic("orders", [partition])], replica_state=ReplicaState(2, -1))
+    (topic,) = channel.call(follower).responses
+    assert [row.error_code for row in topic.partitions] == [29], "as Kafka answers a follower that may not"
+    channel.close()
+
+
+class Door:
+    """A broker that asks who a client is, and answers Metadata."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.runtime = runtime_of(settings)
+        self.authentication = Authentication(self.runtime, None)  # type: ignore[arg-type]  # only SCRAM looks there
+
+    def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
+        assert context.principal.name == "broker"
+        answer(MetadataResponse())
+
+    def serves(self) -> frozenset[str]:
+        return frozenset({"MetadataRequest", "SaslHandshakeRequest", "SaslAuthenticateRequest"})
+
+    def commands(self, listener: str) -> frozenset[str]:
+        return COMMANDS
+
+    def security(self, listener: str) -> ListenerSecurity | None:
+        return self.authentication.of(listener)
+
+    def features(self) -> Mapping[str, tuple[int, int, int]]:
+        return {}
+
+    def features_epoch(self) -> int:
+        return 0
+
+    def admit(self, listener: str, host: str) -> Admission:
+        return Admission()
+
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        """Nothing is kept of it."""
+
+
+def runtime_of(settings: Mapping[str, str]) -> Runtime:
+    named = {"listeners": "IN://127.0.0.1:0", "inter.broker.listener.name": "IN", "node.id": "1"}
+    return Runtime(BrokerConfig.load(None, named | settings), Kernel(allow=()))
+
+
+def speaks(protocol: str, settings: Mapping[str, str]) -> dict[str, str]:
+    quick = {"connection.failed.authentication.delay.ms": "0"}
+    return {"listener.security.protocol.map": f"IN:{protocol}", **quick, **settings}
+
+
+WRONG: Mapping[str, tuple[dict[str, str], dict[str, str], dict[str, str], str]] = {
+    "a password": (
+        speaks("SASL_PLAINTEXT", plain()),
+        speaks("SASL_PLAINTEXT", plain(password="of others")),
+        plain(),
+        "invalid user name or password.*; what this broker says is in its listener.name.in.MECHANISM.sasl.jaas.config",
+    ),
+    "an authority": (
+        speaks("SSL", mutual_tls()),
+        speaks("SSL", mutual_tls() | {"listener.name.in.ssl.truststore.certificates": authorities.ca_pem("others")}),
+        mutual_tls(),
+        "certificate.*; keys and trust are in listener.name.in.ssl",
+    ),
+    "a certificate": (
+        speaks("SSL", mutual_tls()),
+        speaks("SSL", mutual_tls() | of_listener(certified("broker", "others") | trusting("ours"))),
+        mutual_tls(),
+        "; keys and trust are in listener.name.in.ssl",
+    ),
+}
+"""What is wrong → the other broker's settings, this one's, what mends them, and what is logged."""
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_broker_that_is_refused_says_why_and_tries_again(wrong: str, caplog: pytest.LogCaptureFixture) -> None:
+    """With a back-off, until the settings are mended in the running broker."""
+    theirs, ours, mended, said = WRONG[wrong]
+    runtime = runtime_of(ours)
+
+    async def story() -> None:
+        half = runtime.kernel.transport("tcp")
+        listener = await half.listen("IN", "127.0.0.1", 0, Door(theirs), Door(theirs).runtime.config)
+        place = Place(listener.host, listener.port, "IN")
+        security = PeerSecurity(runtime, ["IN"])
+        peers = PeerChannels(runtime, "tcp", lambda node, _: place, Door(ours), security.settings)
+        try:
+            for _ in range(3):
+                error = await asked(peers, refused=True)
+                assert isinstance(error, PeerLost)
+            before = peers._network.broken
+            for _ in range(500):
+                await asked(peers, refused=True)
+            assert peers._network.broken < before + 50, "most fail at once, without a connection"
+            runtime.config = runtime.config.with_dynamic(mended)
+            assert isinstance(await asked(peers, refused=False), MetadataResponse)
+        finally:
+            peers.close()
+            await listener.close()
+
+    with caplog.at_level(logging.ERROR, "logkernel.peers"):
+        asyncio.run(asyncio.wait_for(story(), 30))
+    (line,) = [row.getMessage() for row in caplog.records if row.name == "logkernel.peers"]
+    assert re.search(f"broker 2 cannot be reached over IN: .*{said}", line)
+    assert "of others" not in line
+
+
+async def asked(peers: PeerChannels, *, refused: bool) -> Any:
+    """The answer to a request, or its error; asks until it is one or the other, as it is wanted."""
+    while True:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        peers.send(2, MetadataRequest(), answer.set_result, answer.set_result, 20_000)
+        found = await answer
+        if isinstance(found, Exception) is refused:
+            return found
+        await asyncio.sleep(0)
+
+
+def test_a_change_that_cannot_be_is_logged_and_what_was_before_stays(caplog: pytest.LogCaptureFixture) -> None:
+    runtime = runtime_of(speaks("SASL_PLAINTEXT", plain()))
+    security = PeerSecurity(runtime, ["IN"])
+    before = security.settings("IN")
+    runtime.config = runtime.config.with_dynamic({"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512"})
+    assert security.settings("IN") is before
+    assert security.settings("IN") is before
+    (line,) = [row.getMessage() for row in caplog.records if row.name == "logkernel.security"]
+    assert "security between brokers not changed: sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512" in line
+
+
+def test_a_start_without_a_login_is_refused() -> None:
+    settings = [f"{name}={value}" for name, value in speaks("SASL_PLAINTEXT", {"listeners": LISTENERS}).items()]
+    named = [
+        "inter.broker.listener.name=IN",
+        "sasl.enabled.mechanisms=PLAIN",
+        "sasl.mechanism.inter.broker.protocol=PLAIN",
+    ]
+    with pytest.raises(ConfigError, match=r"listener\.name\.in\.plain\.sasl\.jaas\.config is not set"):
+        Cluster(1, listen=PLACES, over_sockets=True, overrides=[*settings, *named])
