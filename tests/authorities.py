@@ -6,6 +6,12 @@ from functools import cache
 from typing import NamedTuple
 
 import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from logkernel.security.tls import TlsSession, TlsSettings
 from logkernel.security.tls_contexts import client_context, server_context
@@ -35,6 +41,12 @@ def _certified(host: str, by: str, name: str | None) -> Certified:
     issued = authority(by).issue_cert(host, common_name=name)
     chain = "".join(pem.bytes().decode() for pem in issued.cert_chain_pems)
     return Certified(issued.private_key_pem.bytes().decode(), chain)
+
+
+def pkcs8(pem: str) -> str:
+    """A private key as Java reads it."""
+    key = load_pem_private_key(pem.encode(), None)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 def settings(certificate: Certified | None = None, trusts: str | None = None, **others: object) -> TlsSettings:

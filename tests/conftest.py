@@ -96,8 +96,17 @@ class Broker:
         if not self.ready_line.startswith(READY_PREFIX):
             self.end()
             raise AssertionError(f"no ready line but {self.ready_line!r}; stderr:\n{self.log()[-4000:]}")
-        self.bootstrap = self.listen = self.ready_line.removeprefix(READY_PREFIX).split()[0]
+        self._bound(self.ready_line.removeprefix(READY_PREFIX).split()[0].split(","))
         return self
+
+    def _bound(self, addresses: list[str]) -> None:
+        """It listens there from now on. Of listeners with names, the first is the one of clients."""
+        if "://" in self.listen:
+            names = [part.partition("://")[0] for part in self.listen.split(",")]
+            pairs = zip(names, addresses, strict=True)
+            self.bootstrap, self.listen = addresses[0], ",".join(f"{name}://{address}" for name, address in pairs)
+        else:
+            self.bootstrap = self.listen = ",".join(addresses)
 
     def terminate(self, signum: int = signal.SIGTERM) -> int:
         """End it politely and give its exit code."""

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import kafka_with_zookeeper as with_zookeeper
 from kazoo.client import KazooClient
+from server import free_port
 
 import logkernel
 from logkernel.admin import NewTopic
@@ -255,13 +256,22 @@ def below(log: bytes, watermark: int) -> bytes:
 
 @contextmanager
 def members(
-    folder: Path, zookeeper: str, kinds: Mapping[int, str], start_broker: Callable[..., Any]
+    folder: Path,
+    zookeeper: str,
+    kinds: Mapping[int, str],
+    start_broker: Callable[..., Any],
+    secured: Mapping[str, str] | None = None,
 ) -> Iterator[Members]:
-    """A cluster with these brokers, by node id. `zookeeper` is host:port/chroot."""
+    """A cluster with these brokers, by node id. `zookeeper` is host:port/chroot. With `secured`, further settings, each
+    has a listener BROKERS besides the one of clients."""
     kafkas: dict[int, Any] = {}
+    settings = {**SETTINGS, **(secured or {})}
+    behind = "" if secured is None else ",BROKERS://127.0.0.1:0"
     for node, kind in kinds.items():
         if kind == KAFKA:
-            made = with_zookeeper.apache_kafka.KafkaMember(folder / f"kafka-{node}", node, zookeeper, SETTINGS)
+            made = with_zookeeper.apache_kafka.KafkaMember(folder / f"kafka-{node}", node, zookeeper, settings)
+            if secured is not None:
+                made.settings["listeners"] = f"PLAINTEXT://{made.bootstrap},BROKERS://127.0.0.1:{free_port()}"
             made.brief = True
             made.prepare()
             kafkas[node] = made
@@ -269,15 +279,12 @@ def members(
     try:
         for server in kafkas.values():
             server.start()
-        words = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
-        found = {
-            node: Member(kind, kafkas[node])
-            if kind == KAFKA
-            else Member(
-                kind, start_broker("--coordination", f"zookeeper://{zookeeper}", "--node-id", str(node), *words)
-            )
-            for node, kind in kinds.items()
-        }
+        words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        found = {node: Member(KAFKA, server) for node, server in kafkas.items()}
+        for node, kind in kinds.items():
+            if kind == OURS:
+                given = ("--coordination", f"zookeeper://{zookeeper}", "--node-id", str(node), *words)
+                found[node] = Member(kind, start_broker(*given, listen=f"PLAINTEXT://127.0.0.1:0{behind}"))
         client.start()
         cluster = Members(zookeeper, client, found)
         cluster.until(lambda: cluster.alive() == set(kinds), f"brokers {set(kinds)}")

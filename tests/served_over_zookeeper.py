@@ -51,9 +51,10 @@ class Served(Reached):
     def start_with(self, node: int, *arguments: str) -> None:
         self.brokers[node] = self._start(*arguments)
 
-    def start(self, node: int, *arguments: str, data: Path | None = None) -> Any:
+    def start(self, node: int, *arguments: str, data: Path | None = None, listen: str = "127.0.0.1:0") -> Any:
         words = [word for setting in SETTINGS for word in ("--set", setting)]
-        made = self._start("--coordination", self.url, "--node-id", str(node), *words, *arguments, data=data)
+        given = ("--coordination", self.url, "--node-id", str(node), *words, *arguments)
+        made = self._start(*given, data=data, listen=listen)
         self.brokers[node] = made
         return made
 

@@ -11,13 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import define
-from authorities import ca_pem, certified
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from authorities import ca_pem, certified, pkcs8
 
 import logkernel
 from logkernel import aio
@@ -44,12 +38,6 @@ class Secured:
     plaintext: str
     by_listener: dict[str, str]
     folder: Path
-
-
-def pkcs8(pem: str) -> str:
-    """A private key as Kafka reads it."""
-    key = load_pem_private_key(pem.encode(), None)
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 def login(module: str, **options: str) -> str:

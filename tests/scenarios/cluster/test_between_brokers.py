@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import authorities
@@ -212,12 +214,7 @@ def test_a_broker_that_is_refused_says_why_and_tries_again(wrong: str, caplog: p
     runtime = runtime_of(ours)
 
     async def story() -> None:
-        half = runtime.kernel.transport("tcp")
-        listener = await half.listen("IN", "127.0.0.1", 0, Door(theirs), Door(theirs).runtime.config)
-        place = Place(listener.host, listener.port, "IN")
-        security = PeerSecurity(runtime, ["IN"])
-        peers = PeerChannels(runtime, "tcp", lambda node, _: place, Door(ours), security.settings)
-        try:
+        async with reached(runtime, Door(theirs)) as peers:
             for _ in range(3):
                 error = await asked(peers, refused=True)
                 assert isinstance(error, PeerLost)
@@ -227,15 +224,25 @@ def test_a_broker_that_is_refused_says_why_and_tries_again(wrong: str, caplog: p
             assert peers._network.broken < before + 50, "most fail at once, without a connection"
             runtime.config = runtime.config.with_dynamic(mended)
             assert isinstance(await asked(peers, refused=False), MetadataResponse)
-        finally:
-            peers.close()
-            await listener.close()
 
     with caplog.at_level(logging.ERROR, "logkernel.peers"):
         asyncio.run(asyncio.wait_for(story(), 30))
     (line,) = [row.getMessage() for row in caplog.records if row.name == "logkernel.peers"]
     assert re.search(f"broker 2 cannot be reached over IN: .*{said}", line)
     assert "of others" not in line
+
+
+@asynccontextmanager
+async def reached(runtime: Runtime, door: Door) -> AsyncIterator[PeerChannels]:
+    """A broker of these settings, and `door` as broker 2."""
+    listener = await runtime.kernel.transport("tcp").listen("IN", "127.0.0.1", 0, door, door.runtime.config)
+    place = Place(listener.host, listener.port, "IN")
+    peers = PeerChannels(runtime, "tcp", lambda node, _: place, door, PeerSecurity(runtime, ["IN"]).settings)
+    try:
+        yield peers
+    finally:
+        peers.close()
+        await listener.close()
 
 
 async def asked(peers: PeerChannels, *, refused: bool) -> Any:
@@ -269,3 +276,21 @@ def test_a_start_without_a_login_is_refused() -> None:
     ]
     with pytest.raises(ConfigError, match=r"listener\.name\.in\.plain\.sasl\.jaas\.config is not set"):
         Cluster(1, listen=PLACES, over_sockets=True, overrides=[*settings, *named])
+
+
+def test_files_that_change_count_from_the_next_connection(tmp_path: Path) -> None:
+    """Without a restart: first the authority is the wrong one."""
+    place = tmp_path / "ca.pem"
+    place.write_text(authorities.ca_pem("others"))
+    trusted = {"ssl.truststore.location": str(place), "ssl.truststore.type": "PEM"}
+    own = {name: value for name, value in mutual_tls().items() if "truststore" not in name}
+    runtime = runtime_of(speaks("SSL", own | of_listener(trusted)))
+
+    async def story() -> None:
+        door = Door(speaks("SSL", mutual_tls()))
+        async with reached(runtime, door) as peers:
+            assert isinstance(await asked(peers, refused=True), PeerLost)
+            place.write_text(authorities.ca_pem())
+            assert isinstance(await asked(peers, refused=False), MetadataResponse)
+
+    asyncio.run(asyncio.wait_for(story(), 30))

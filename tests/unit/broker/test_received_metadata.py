@@ -8,7 +8,8 @@ import pytest
 
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.controller.effects import Effects, LeaderChange
-from logkernel.controller.image import ClusterImage
+from logkernel.controller.image import BrokerRegistration, ClusterImage, registration_change
+from logkernel.controller.orders import Orders
 from logkernel.errors import UnknownTopicId
 from logkernel.requests.replication import (
     UpdateMetadataBroker,
@@ -117,3 +118,19 @@ def test_an_order_teaches_a_topic_s_id_before_it_is_told_of() -> None:
     received.take(update("t", ONE, row(0)))
     received.take(update("t", ONE, row(0, -2)))
     assert received.topic_name(ONE) is None
+
+
+def test_what_listeners_speak_is_told_and_learned() -> None:
+    """By the protocol's numbers; one that is unknown means nothing."""
+    speaks = {"IN": "SASL_SSL", "MTLS": "SSL"}
+    told = BrokerRegistration(1, {"IN": ("h", 1), "MTLS": ("h", 2), "OUT": ("h", 3)}, None, speaks)
+    orders = Orders(2, 1, ClusterImage.of([registration_change(told)]))
+    orders.broker_came(1, 1)
+    order = orders.next_request(1, 0)
+    assert isinstance(order, UpdateMetadataRequest)
+    endpoints = order.live_brokers[0].endpoints
+    assert {each.listener: each.security_protocol for each in endpoints} == {"IN": 3, "MTLS": 1, "OUT": 0}
+    endpoints.append(UpdateMetadataEndpoint(4, "h", "ODD", 77))
+    received = Received()
+    received.take(order)
+    assert received.image.nodes[1].protocols == speaks

@@ -32,7 +32,7 @@ def test_a_whole_image_survives_its_snapshot() -> None:
     changes = [
         MetadataChange("cluster", "", {"id": "c1"}),
         registration_change(BrokerRegistration(1, {"PLAINTEXT": ("a", 9), "OUT": ("b", 8)}, "r1")),
-        registration_change(BrokerRegistration(2, {"PLAINTEXT": ("c", 7)})),
+        registration_change(BrokerRegistration(2, {"PLAINTEXT": ("c", 7)}, protocols={"PLAINTEXT": "SSL"})),
         registration_change(BrokerRegistration(3, {})),
         topic("orders", 3).change(),
         partition_change("orders", 1, Partition((2, 1), (2,), 2, 4, 6)),
@@ -46,6 +46,7 @@ def test_a_whole_image_survives_its_snapshot() -> None:
     assert image == ClusterImage.of(map(through_json, image.snapshot()))
     assert image.topics["orders"].partitions[1] == Partition((2, 1), (2,), 2, 4, 6)
     assert image.topics["orders"].partitions[0].leader_epoch == 0
+    assert image.nodes[2].protocols == {"PLAINTEXT": "SSL"}
     assert image.brokers("PLAINTEXT") == [(1, "a", 9, "r1"), (2, "c", 7, None)]
     assert image.brokers("OUT") == [(1, "b", 8, "r1")]
     assert (image.topic_name(ID), image.topic_id("orders"), image.partition_count("orders")) == ("orders", ID, 3)

@@ -52,6 +52,20 @@ def test_brokers_are_written_as_they_were_read() -> None:
         assert json.loads(layout.broker_data(layout.parse_broker(raw, path), int(known["timestamp"]))) == known
 
 
+def test_a_broker_says_what_its_listeners_speak() -> None:
+    """All were written as PLAINTEXT."""
+    value = {"listeners": {"IN": ["h", 1], "OUT": ["h", 2]}, "rack": None, "protocols": {"IN": "SASL_SSL"}}
+    raw = layout.broker_data(value, 5)
+    assert json.loads(raw)["listener_security_protocol_map"] == {"IN": "SASL_SSL", "OUT": "PLAINTEXT"}
+    assert layout.parse_broker(raw, "") == value
+    older = {"endpoints": ["SSL://h:1", "PLAINTEXT://h:2"]}
+    assert layout.parse_broker(json.dumps(older).encode(), "")["protocols"] == {"SSL": "SSL"}, (
+        "called by what it speaks"
+    )
+    hostile = {"endpoints": ["IN://h:1"], "listener_security_protocol_map": {"IN": ["SSL"], "X": "SSL"}}
+    assert "protocols" not in layout.parse_broker(json.dumps(hostile).encode(), "")
+
+
 def test_a_broker_has_a_rack_and_addresses_of_version_6() -> None:
     value = {"listeners": {"INTERNAL": ["::1", 9092], "OUT": ["h", 1]}, "rack": "r1"}
     raw = layout.broker_data(value, 5)
