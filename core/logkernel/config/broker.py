@@ -16,6 +16,7 @@ from logkernel.config import election, loading, unused
 from logkernel.config.definitions import PER_LISTENER, Definitions, PluginDeclaration, Setting, convert
 from logkernel.config.listeners import (
     DEFAULT_NAME,
+    FURTHER,
     INTER_BROKER,
     Listener,
     advertise,
@@ -195,6 +196,19 @@ class BrokerConfig:
             name, problem, remedy = error.args
             row = self._effective.get(name) or RawSetting(name, "PLAINTEXT", "default")
             raise refuse(row, problem, remedy) from None
+
+    @property
+    def command_listeners(self) -> frozenset[str]:
+        """Names of the listeners over which other brokers may command this one. Raises ConfigError."""
+        further = frozenset(name.upper() for name in self.get(FURTHER))
+        known = [listener.name for listener in self.listeners]
+        for name in sorted(further.difference(known)):
+            raise refuse(
+                self._effective[FURTHER],
+                f"no listener is called {name}",
+                f"use names from listeners ({', '.join(known)})",
+            )
+        return further.union(self.inter_broker_listeners)
 
     def _of_clients(self, name: str) -> tuple[Listener, ...]:
         return of_clients(parse_listeners(",".join(self.get(name))), self.get("controller.listener.names"))

@@ -17,6 +17,8 @@ _FORM = re.compile(
 ANY_HOST = ("", "0.0.0.0", "::")
 INTER_BROKER = ("inter.broker.listener.name", "security.inter.broker.protocol", "control.plane.listener.name")
 
+FURTHER = "logkernel.command.listener.names"
+
 
 def address(host: str, port: int) -> str:
     """As `parse_listeners` reads it: an IPv6 address stands in brackets."""

@@ -229,6 +229,15 @@ ROWS: tuple[Setting, ...] = (
         " default these use the inter-broker listener. A setting of Kafka 3.9.",
     ),
     _row(
+        "logkernel.command.listener.names",
+        LIST,
+        "",
+        Each(),
+        "In a cluster, names of further listeners over which other brokers may command this one: while you change"
+        " inter.broker.listener.name, a broker after the other.",
+        own=True,
+    ),
+    _row(
         "controller.listener.names",
         LIST,
         "",

@@ -141,6 +141,32 @@ def cannot_command(channel: TcpChannel) -> None:
     channel.close()
 
 
+@pytest.mark.long
+def test_the_listener_changes_without_a_stop_of_the_cluster() -> None:
+    """As docs/secure-broker.md has it: three restarts of each broker, and all stay in sync in between."""
+    settings = plain() | {"listeners": LISTENERS, "listener.security.protocol.map": "IN:SASL_PLAINTEXT,OUT:PLAINTEXT"}
+    using, also = "inter.broker.listener.name", "logkernel.command.listener.names"
+    stages: list[dict[str, str]] = [{using: "OUT", also: "IN"}, {using: "IN", also: "OUT"}, {using: "IN"}]
+
+    def words(stage: dict[str, str]) -> list[str]:
+        return [f"{name}={value}" for name, value in (settings | stage).items()]
+
+    with Cluster(3, listen=PLACES, over_sockets=True, overrides=words({using: "OUT"})) as cluster:
+        cluster.create_topic("orders", 1, replication_factor=3, min_insync_replicas=2)
+        with Recorded(cluster, "orders", partitions=1) as writer:
+            for stage in stages:
+                for node in (1, 2, 3):
+                    cluster.stop(node)
+                    cluster._managed[node]._overrides += words(stage)
+                    if also not in stage:
+                        cluster._managed[node]._overrides.append(f"{also}=")
+                    cluster.start(node)
+                    cluster.wait_for_isr("orders", 0, 3)
+                    writer.wait_for_more()
+        writer.check(cluster)
+        assert not writer.failed
+
+
 class Door:
     """A broker that asks who a client is, and answers Metadata."""
 

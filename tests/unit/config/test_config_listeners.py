@@ -212,3 +212,13 @@ def test_listeners_of_brokers_that_are_refused(settings: dict[str, str], said: s
     config = BrokerConfig.load(None, settings)
     with pytest.raises(ConfigError, match=said):
         _ = config.inter_broker_listeners
+
+
+def test_brokers_may_command_over_further_listeners_while_their_own_changes() -> None:
+    settings = {"listeners": "OLD://a:1,NEW://b:2", "inter.broker.listener.name": "NEW"}
+    assert BrokerConfig.load(None, settings).command_listeners == {"NEW"}
+    both = BrokerConfig.load(None, settings | {"logkernel.command.listener.names": "old"})
+    assert (both.command_listeners, both.inter_broker_listeners) == ({"OLD", "NEW"}, ("NEW",))
+    other = BrokerConfig.load(None, settings | {"logkernel.command.listener.names": "OTHER"})
+    with pytest.raises(ConfigError, match=r"no listener is called OTHER; use names from listeners .OLD, NEW."):
+        _ = other.command_listeners

@@ -94,7 +94,7 @@ class ClusterMember:
         config = parts.runtime.config
         listeners = config.inter_broker_listeners
         security = PeerSecurity(parts.runtime, listeners)
-        self.command_listeners = frozenset(listeners)
+        self.command_listeners = config.command_listeners
         if not config.get("inter.broker.listener.name") and not config.get("authorizer.class.name"):
             log.warning(
                 "brokers command over the listener %s: if clients use it as well, any of them can command; set"
