@@ -18,8 +18,9 @@ from logkernel.security.settings import ClientSecurity
 MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
 _ENABLED: Final = "sasl.enabled.mechanisms"
 _NAMES: Final = frozenset(setting.name for setting in CLIENT_SECURITY)
-_MODULES: Final = {"PLAIN": "plain.PlainLoginModule", "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule"}
-_SCRAM: Final = "scram.ScramLoginModule"
+_MODULES: Final = {family: module for module, family in jaas.MODULES.items()}
+_OPTIONS: Final = {"OAUTHBEARER": "", "GSSAPI": ' useKeyTab=true keyTab="FILE" principal="NAME/HOST@REALM"'}
+_USER: Final = ' username="NAME" password="PASSWORD"'
 
 
 def client_settings(listener: str, protocol: str, settings: Mapping[str, str], mechanism: str) -> dict[str, Any]:
@@ -58,8 +59,7 @@ def _check_enabled(listener: str, settings: Mapping[str, str], mechanism: str) -
 
 
 def _without_login(listener: str, mechanism: str) -> str:
-    module = f"org.apache.kafka.common.security.{_MODULES.get(mechanism, _SCRAM)}"
-    options = "" if mechanism == "OAUTHBEARER" else ' username="NAME" password="PASSWORD"'
+    module, options = _MODULES.get(mechanism, _MODULES["SCRAM"]), _OPTIONS.get(mechanism, _USER)
     return (
         f"listener.name.{listener.lower()}.{mechanism.lower()}.{jaas.NAME} is not set, by which this broker says to"
         f" others who it is; set it to: {module} required{options};"

@@ -83,7 +83,7 @@ def mutual_tls() -> dict[str, str]:
 VARIANTS: Mapping[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "PLAIN": (
         "SASL_PLAINTEXT",
-        plain(),
+        plain() | of_listener({"connections.max.reauth.ms": "300"}),
         {"sasl.mechanism": "PLAIN", "sasl.username": "ann", "sasl.password": "of ann"},
     ),
     "OAUTHBEARER": (
@@ -100,7 +100,7 @@ VARIANTS: Mapping[str, tuple[str, dict[str, str], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_brokers_protect_what_they_say(variant: str) -> None:
+def test_brokers_protect_what_they_say(variant: str, caplog: pytest.LogCaptureFixture) -> None:
     protocol, settings, of_client = VARIANTS[variant]
     given = settings | {
         "listeners": LISTENERS,
@@ -125,6 +125,7 @@ def test_brokers_protect_what_they_say(variant: str) -> None:
         writer.check(cluster)
         host, _, port = cluster.bootstrap_servers.split(",")[0].rpartition(":")
         cannot_command(TcpChannel(host, int(port), of_client | {"security.protocol": protocol}))
+    assert "expired" not in caplog.text, "brokers authenticate again in time"
 
 
 def cannot_command(channel: TcpChannel) -> None:
