@@ -21,6 +21,7 @@ from secure_clients import VALUES, Java, Login, Refused, Write
 
 import logkernel
 from logkernel import aio
+from logkernel.cluster.cluster import Cluster
 from logkernel.errors import ConfigError, LogkernelError, NetworkException, SaslAuthenticationFailed
 from logkernel.security.kerberos import gss
 from logkernel.security.kerberos.short_names import ShortNames
@@ -391,3 +392,23 @@ def test_a_kdc_that_is_gone_is_waited_for(broker: Any, realm: Realm) -> None:
     finally:
         realm.kdc.start()
     assert roundtrip(broker.bootstrap, ours(adam, "adam"), "after-the-kdc") == VALUES
+
+
+def test_brokers_log_in_at_each_other(realm: Realm) -> None:
+    """With the keytab of their listener, as who they are there: super user `kafka`."""
+    listeners = "IN://localhost:0"
+    settings = {
+        "listeners": listeners,
+        "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "IN",
+        "sasl.kerberos.service.name": SERVICE,
+        "listener.name.in.gssapi.sasl.jaas.config": jaas(realm.broker, f"{SERVICE}/localhost"),
+        "authorizer.class.name": "standard",
+        "super.users": f"User:{SERVICE};User:ANONYMOUS",
+    }
+    overrides = [f"{name}={value}" for name, value in settings.items()]
+    with Cluster(2, listen=dict.fromkeys((1, 2), listeners), over_sockets=True, overrides=overrides) as cluster:
+        cluster.create_topic("t", 1, replication_factor=2, min_insync_replicas=2)
+        with cluster.producer(acks="all") as producer:
+            producer.send("t", b"one").result(30)
+        cluster.wait_for_isr("t", 0, 2)
