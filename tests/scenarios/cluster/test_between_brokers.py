@@ -176,7 +176,8 @@ class Door:
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.connections = 0
         self.runtime = runtime_of(settings)
-        self.authentication = Authentication(self.runtime, None)  # type: ignore[arg-type]  # only SCRAM looks there
+        kept: Any = None  # by the cluster: SCRAM and tokens look there
+        self.authentication = Authentication(self.runtime, kept, kept, kept)
 
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
         assert context.principal.name == "broker"
