@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from logkernel.vocabulary import SECURITY_PROTOCOLS as PROTOCOLS
+from logkernel.vocabulary import SECURITY_PROTOCOLS
 
+PROTOCOLS = SECURITY_PROTOCOLS
 DEFAULT_NAME = "PLAINTEXT"
 MAX_PORT = 65_535
 _FORM = re.compile(
