@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +32,7 @@ def add_users(
     for mechanism in mechanisms:  # a request names each user once
         number, hashed = SCRAM[mechanism]
         rows = [
-            _upsertion(user, password, number, hashed, iterations)
+            _upsertion(user, password, number, hashed, iterations, broker.runtime.random.bytes(SALT_BYTES))
             for user, password in users.items()
             if (user, number) not in broker.metadata.image.scram
         ]
@@ -52,7 +51,8 @@ def add_users(
     return noted
 
 
-def _upsertion(user: str, password: str, number: int, hashed: str, iterations: int) -> ScramCredentialUpsertion:
-    salt = os.urandom(SALT_BYTES)
+def _upsertion(
+    user: str, password: str, number: int, hashed: str, iterations: int, salt: bytes
+) -> ScramCredentialUpsertion:
     salted = hashlib.pbkdf2_hmac(hashed, password.encode(), salt, iterations)
     return ScramCredentialUpsertion(user, number, iterations, salt, salted)

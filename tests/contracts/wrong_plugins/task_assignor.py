@@ -128,7 +128,7 @@ WRONG = [
         made(lambda _: Dice()),
     ),
     Wrong(
-        "test_a_group_in_which_nothing_changes_keeps_its_active_tasks",
+        "test_a_group_in_which_nothing_changes_comes_to_rest",
         r"moves \d+ tasks of a group that has just what",
         made(lambda _: Restless()),
     ),

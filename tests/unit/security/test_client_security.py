@@ -8,9 +8,9 @@ import pytest
 
 from logkernel.errors import ConfigError
 from logkernel.security import login
-from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOLS
+from logkernel.security.client_table import CLIENT_SECURITY
 from logkernel.security.settings import ClientSecurity, is_secret
-from logkernel.vocabulary import Secret
+from logkernel.vocabulary import SECURITY_PROTOCOLS, Secret
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -33,7 +33,7 @@ def test_plain_text_has_no_security() -> None:
         assert ClientSecurity.of(given) is None
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS[1:])
+@pytest.mark.parametrize("protocol", SECURITY_PROTOCOLS[1:])
 def test_a_protocol_says_whether_there_are_tls_and_sasl(protocol: str) -> None:
     found = of(security_protocol=protocol.lower(), sasl_mechanism="PLAIN", sasl_username="u", sasl_password="p")
     assert (found.tls is not None) == protocol.endswith("SSL")

@@ -13,6 +13,8 @@ Found = dict[str, MemberTasks]
 SUBTOPOLOGIES = ("0", "1", "2")
 GONE = ("9", 0)
 """Of a subtopology that the topology does not have any more."""
+SETTLES = 5
+"""After so many assignments of a group in which nothing changes, no task moves."""
 
 
 @st.composite
@@ -75,17 +77,21 @@ class TaskAssignorContract(Kit[TaskAssignor]):
             )
 
     @for_all(30, group=groups())
-    def test_a_group_in_which_nothing_changes_keeps_its_active_tasks(self, group: TaskFacts) -> None:
-        """Each move stops a task until another member took over, and restored its state."""
-        first = self._assign(group)
-        members = {
-            name: TaskMember(one.process_id, first[name], one.rack_id, one.client_tags)
-            for name, one in group.members.items()
-        }
-        again = self._assign(TaskFacts(members, group.tasks, group.stateful, group.standbys, group.racks))
-        moved = sum(len(set(first[name].active) - set(again[name].active)) for name in first)
-        if moved:
-            self.broken(f"assign() moves {moved} tasks of a group that has just what assign() gave it; keep them")
+    def test_a_group_in_which_nothing_changes_comes_to_rest(self, group: TaskFacts) -> None:
+        """Each move stops a task until another member took over, and restored its state. `sticky`, as Kafka's, may
+        balance once more what it gave."""
+        had, moved = self._assign(group), 0
+        for _ in range(SETTLES):
+            members = {
+                name: TaskMember(one.process_id, had[name], one.rack_id, one.client_tags)
+                for name, one in group.members.items()
+            }
+            again = self._assign(TaskFacts(members, group.tasks, group.stateful, group.standbys, group.racks))
+            moved = sum(len(set(had[name].active) - set(again[name].active)) for name in had)
+            if not moved:
+                return
+            had = again
+        self.broken(f"assign() moves {moved} tasks of a group that has just what assign() gave it; keep them")
 
     def _assign(self, group: TaskFacts) -> Found:
         with self.calling("assign()"):
