@@ -59,6 +59,7 @@ def test_the_java_client_reads_what_it_wrote(
     check_round_trip(Java(lambda *arguments: [*command, *arguments]), broker_session.bootstrap, topic)
 
 
+@pytest.mark.long
 def test_spark_reads_what_it_wrote(broker_session: Any, topic: str, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     pytest.importorskip("pyarrow")

@@ -183,6 +183,7 @@ def logkernel_names():
 """
 
 
+@pytest.mark.long
 def test_one_of_an_outside_distribution_holds_librdkafka_back(
     start_broker: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
