@@ -58,6 +58,8 @@ class Broker:
     arguments: tuple[str, ...] = ()
     listen: str = "127.0.0.1:0"
     bootstrap: str = ""
+    addresses: list[str] = field(factory=list)
+    """Of its listeners, in the order of `listen`."""
     ready_line: str = ""
     program: tuple[str, ...] = (sys.executable, "-m", "logkernel")
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
@@ -101,6 +103,7 @@ class Broker:
 
     def _bound(self, addresses: list[str]) -> None:
         """It listens there from now on. Of listeners with names, the first is the one of clients."""
+        self.addresses = addresses
         if "://" in self.listen:
             names = [part.partition("://")[0] for part in self.listen.split(",")]
             pairs = zip(names, addresses, strict=True)

@@ -253,9 +253,9 @@ def main() -> None:
     print(f"memory {before[0]:.1f} MiB → {after[0]:.1f} MiB, open files {before[1]} → {after[1]}")
 
 
-def target_of(bootstrap: str, files: Path) -> Target:
+def target_of(addresses: list[str], files: Path) -> Target:
     """Of a broker with listeners of SASL_PLAINTEXT and SASL_SSL, in this order."""
-    plain, tls = (one.rpartition(":") for one in bootstrap.split(","))
+    plain, tls = (one.rpartition(":") for one in addresses)
     context = ssl.create_default_context(cafile=str(files / "ca.pem"))
     return Target((plain[0], int(plain[2])), (tls[0], int(tls[2])), context)
 

@@ -63,7 +63,7 @@ def start(start_broker: Callable[..., Any], files: Path, *protocols: str, **othe
         settings[f"listener.name.{name}.oauthbearer.sasl.server.callback.handler.class"] = UNSECURED
     words = [word for name, value in (settings | others).items() for word in ("--set", f"{name}={value}")]
     broker = start_broker(*words, listen=",".join(f"{protocol}://127.0.0.1:0" for protocol in protocols))
-    for protocol, address in zip(protocols, broker.bootstrap.split(","), strict=True):
+    for protocol, address in zip(protocols, broker.addresses, strict=True):
         if protocol == (asking or [""])[0]:
             add_users(address, protocol, files)
     return broker

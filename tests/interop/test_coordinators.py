@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 ASKED = coordinator_steps.by_name((HERE / "kafka-4.3.1-coordinator-steps.txt").read_text())
 OTHERWISE = {
+    "i repeats what is forgotten": "ten batches of a producer are remembered, not five",
     "describe after bad joins": "a JoinGroup that is refused leaves no group behind",
     "share fetch of no name": "an empty group id is INVALID_REQUEST, not a failure of every partition",
     "share fetch before it joined": "a share-partition that nobody reads yet is empty, not a failure",

@@ -237,7 +237,7 @@ def test_kafkas_tools_and_our_clients_find_the_same_at_both(
     given = SETTINGS | {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLEAR:SASL_PLAINTEXT"}
     words = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
     broker = start_broker(*words, listen="PLAINTEXT://127.0.0.1:0,CLEAR://127.0.0.1:0")
-    ours = Place(*broker.bootstrap.split(","), tools, tmp_path)
+    ours = Place(*broker.addresses, tools, tmp_path)
     theirs = Place(*kafka, tools, tmp_path)
     steps(theirs)
     steps(ours)
@@ -274,7 +274,7 @@ def beside(
             listen="PLAINTEXT://127.0.0.1:0,CLEAR://127.0.0.1:0",
         )  # fmt: skip
         nodes.start()
-        yield clear, ours.bootstrap.split(",")[1], nodes
+        yield clear, ours.addresses[1], nodes
     finally:
         nodes.stop()
         nodes.close()

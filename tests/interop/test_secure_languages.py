@@ -76,7 +76,7 @@ def wrong(files: Path) -> dict[str, tuple[str, Login, str]]:
 @pytest.mark.parametrize("program", PROGRAMS, indirect=True)
 def test_a_client_logs_in_where_it_may(program: Sequence[str], broker: Any, files: Path, request: Any) -> None:
     """One start of the program for all: right logins write and read, wrong ones are refused with the reason."""
-    at = dict(zip(PROTOCOLS, broker.bootstrap.split(","), strict=True))
+    at = dict(zip(PROTOCOLS, broker.addresses, strict=True))
     right = {f"{one} {by}": (one, login(one, by, files)) for one in PROTOCOLS[:2] for by in MECHANISMS}
     right["mutual TLS"] = ("SSL", with_certificate(files))
     refused = wrong(files)

@@ -29,7 +29,7 @@ def test_a_scanner_finds_no_more_than_at_kafka(start_broker: Callable[..., Any],
     words += [f"listener.name.{kind.lower()}.ssl.keystore.location={tmp_path / kind}.pem" for kind in kafkas]
     listen = ",".join(f"{kind}://localhost:0" for kind in kafkas)
     broker = start_broker(*(word for each in words for word in ("--set", each)), listen=listen)
-    at = dict(zip(kafkas, broker.bootstrap.split(","), strict=True))
+    at = dict(zip(kafkas, broker.addresses, strict=True))
     ours = scan(*at.values())
     for kind, address in at.items():
         assert ours[address]["suites"]["tls_1_3"], "the scanner got in"

@@ -31,7 +31,7 @@ MORE_FILES = 50
 def test_hostile_logins_leave_a_broker_serving_and_small(start_broker: Callable[..., Any], tmp_path: Path) -> None:
     files = secure_brokers.write_files(tmp_path, "127.0.0.1")
     broker = secure_brokers.start(start_broker, files, "SASL_PLAINTEXT", "SASL_SSL")
-    target = target_of(broker.bootstrap, files)
+    target = target_of(broker.addresses, files)
     asyncio.run(attack(target, WARM, seed=1))
     memory_mb, files_open = resident_mb(broker.pid), open_files(broker.pid)
     seen = asyncio.run(attack(target, COUNT - WARM))
@@ -40,4 +40,4 @@ def test_hostile_logins_leave_a_broker_serving_and_small(start_broker: Callable[
     assert resident_mb(broker.pid) < memory_mb + MORE_MB
     assert open_files(broker.pid) < files_open + MORE_FILES
     alice = secure_brokers.login("SASL_SSL", "SCRAM-SHA-256", files)
-    assert confluent(broker.bootstrap.split(",")[1], alice, "t") == [b"one", b"two"]
+    assert confluent(broker.addresses[1], alice, "t") == [b"one", b"two"]
