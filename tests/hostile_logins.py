@@ -241,7 +241,7 @@ def main() -> None:
 
         broker = secure_brokers.start(start, folder, "SASL_PLAINTEXT", "SASL_SSL")
         try:
-            target = target_of(broker.bootstrap, folder)
+            target = target_of(broker.addresses, folder)
             asyncio.run(attack(target, min(2_000, arguments.count), arguments.seed + 1))
             before = resident_mb(broker.pid), open_files(broker.pid)
             seen = asyncio.run(attack(target, arguments.count, arguments.seed))
