@@ -128,7 +128,7 @@ def measured(broker: Secured, megabytes: int) -> dict[str, float]:
             spent = broker.spent(functools.partial(call, address, "t", 1, *last))
             found[f"{act} 1000 B, {listener}, broker CPU"] = spent / (count * 1000 / GB)
     spent = broker.spent(lambda: logging_in(broker, LOGINS).wait())
-    found["SCRAM logins for a CPU second, a second"] = LOGINS / spent
+    found["SCRAM logins for a CPU second"] = LOGINS / spent
     found["latency acks=all, p99"] = latency_ms(broker)
     client = logging_in(broker, 0)
     found["latency acks=all, p99, beside logins"] = latency_ms(broker)
