@@ -19,7 +19,8 @@ from . import entities, layout, tokens
 from .connection import Connection, failed
 from .plan import MAX_MULTI_BYTES, MAX_OPERATIONS, Create, Delete, Operation, Set, change_note, check_sizes, size_of
 
-ATTEMPTS: Final = 20
+ATTEMPTS: Final = 100
+"""Of four that write the same node at once, one lost twenty times in a row. Each loss is a write of another broker."""
 CONFLICTS: Final = (BadVersionError, NodeExistsError, NoNodeError)
 
 
