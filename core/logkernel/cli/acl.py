@@ -8,6 +8,7 @@ import click
 
 from logkernel.cli.access import put_acls, warn_of_unenforced_acls
 from logkernel.cli.connection import ConnectionOptions, connected
+from logkernel.cli.parameters import with_options
 
 if TYPE_CHECKING:
     from logkernel.cli.acl_words import Asked
@@ -63,14 +64,8 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def _with_options(command: Any) -> Any:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command
-@_with_options
+@with_options(_OPTIONS)
 @connected
 def acl(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """Add, remove or list ACLs, with the options of kafka-acls.

@@ -15,7 +15,7 @@ import click
 from logkernel.cli.client_settings import SERVERS, config_option, merged
 from logkernel.cli.connection import ONE_PLACE, bootstrap_option, reach
 from logkernel.cli.output import F, json_option, put_json, put_table
-from logkernel.cli.parameters import IntRange
+from logkernel.cli.parameters import IntRange, with_options
 
 if TYPE_CHECKING:
     from logkernel.perf.sweep import Curve
@@ -46,9 +46,7 @@ def _where(command: F) -> F:
         click.option("--topic", default="perf", show_default=True, help="The topic; created if it is missing."),
         click.option("--partitions", type=IntRange(1), help="Partitions of a created topic.  [default: 1]"),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(options)(command)
 
 
 def _settings(*names: str, text: str) -> Callable[[F], F]:

@@ -13,6 +13,7 @@ import click
 
 from logkernel.cli.connection import pairs
 from logkernel.cli.output import F, json_option, put_json, put_table
+from logkernel.cli.parameters import with_options
 
 if TYPE_CHECKING:
     from logkernel.contracts import Pipeline
@@ -31,9 +32,7 @@ def _file(command: F) -> F:
         ),
         click.option("--only", metavar="STEP,…", help="Only these steps."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(options)(command)
 
 
 def _load(file: str, given: Sequence[str]) -> Pipeline:

@@ -9,6 +9,7 @@ import click
 
 from logkernel.cli.connection import ConnectionOptions, connected, iso
 from logkernel.cli.output import put_json, put_table
+from logkernel.cli.parameters import with_options
 
 if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
@@ -55,14 +56,8 @@ _OPTIONS = (
 )
 
 
-def _with_options(command: Any) -> Any:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command
-@_with_options
+@with_options(_OPTIONS)
 @connected
 def token(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """Create, renew, expire or list delegation tokens, with the options of kafka-delegation-tokens.
