@@ -7,6 +7,7 @@ from typing import Final
 from logkernel.contracts import Settings
 from logkernel.errors import ConfigError
 
+from ..whole_numbers import whole_number
 from .declared import BROKER_ROWS, GROUP_ROWS
 
 DEFAULTS: Final = {row.name: row.default for row in BROKER_ROWS}
@@ -17,15 +18,7 @@ def whole(settings: Settings, name: str) -> int:
     """Return a setting by its full name, its default where it is not set. Raises `ConfigError` for what is no whole
     number >= 0."""
     value = settings.get(name)
-    if value is None:
-        value = DEFAULTS[name]
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{name}={value!r} is not a whole number; give one, at least 0") from None
-    if number < 0:
-        raise ConfigError(f"{name}={value!r} is below 0; give a whole number, at least 0")
-    return number
+    return whole_number(name, DEFAULTS[name] if value is None else value, 0)
 
 
 def names(settings: Settings, name: str) -> tuple[str, ...]:

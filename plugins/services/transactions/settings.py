@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import fields, frozen
 
-from logkernel.errors import ConfigError
+from ..whole_numbers import whole_number
 
 NAMES: Final[Mapping[str, str]] = {
     "max_timeout_ms": "transaction.max.timeout.ms",
@@ -33,15 +33,5 @@ class TransactionSettings:
         for attribute in fields(cls):
             name = NAMES[attribute.name]
             value = settings.get(name, attribute.default)
-            found[attribute.name] = attribute.default if value is None else _whole(name, value)
+            found[attribute.name] = attribute.default if value is None else whole_number(name, value, 1)
         return cls(**found)
-
-
-def _whole(name: str, value: Any) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{name}={value!r} is not a whole number") from None
-    if number < 1:
-        raise ConfigError(f"{name}={value!r} is below 1")
-    return number
