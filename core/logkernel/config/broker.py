@@ -46,6 +46,9 @@ log = logging.getLogger("logkernel.config")
 _WHERE = {DYNAMIC_BROKER_CONFIG: "AlterConfigs", DYNAMIC_DEFAULT_BROKER_CONFIG: "AlterConfigs, cluster default"}
 _Layer = tuple[int, Mapping[str, RawSetting]]
 
+INSTEAD = {"internal.segment.bytes": "segment.bytes"}
+"""A topic's internal setting, and the one that it counts instead of, without that one's bounds."""
+
 
 class BrokerConfig:
     """Immutable: `with_dynamic` gives a new one."""
@@ -233,8 +236,11 @@ class BrokerConfig:
                 plugin[name] = text
             elif setting.plugin:
                 plugin[name] = self._plugin_value(setting, text)
-            elif not setting.inert:
+            elif not setting.inert and not setting.internal:
                 values[_attribute(name)] = self._own_value(setting, text)
+        for name, other in INSTEAD.items():
+            if name in overrides:
+                values[_attribute(other)] = self._own_value(self.definitions.topic[name], overrides[name])
         values["plugin"] = plugin
         return TopicSettings(**values)
 
@@ -244,7 +250,7 @@ class BrokerConfig:
         for name, setting in self.definitions.topic.items():
             if setting.plugin:
                 plugin[name] = self._topic_default(setting)
-            elif not setting.inert:
+            elif not setting.inert and not setting.internal:
                 values[_attribute(name)] = self._topic_default(setting)
         return {**values, "plugin": plugin}
 

@@ -47,7 +47,8 @@ class Setting:
     per_listener: bool = False
     """A listener may have its own, as `listener.name.NAME.SETTING`."""
     internal: bool = False
-    """Of a broker's setting: Kafka calls it internal, and DescribeConfigs names it only where it was given."""
+    """Of a broker's or a topic's setting: Kafka calls it internal, and DescribeConfigs names it only where it was
+    given. A topic's counts instead of another one of it (`broker.INSTEAD`)."""
     chooses: str = ""
     """The kind of plugin that its value names ("cleanup policy"): the names that plugins provide are valid."""
     between: tuple[str, str] | None = None

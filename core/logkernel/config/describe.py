@@ -48,7 +48,7 @@ def describe_topic(
     use: clients of Kafka look each name up.
     """
     paired = election.paired(overrides)
-    chosen = _chosen(config.definitions.topic, keys)
+    chosen = _chosen(_of_topic(config, overrides), keys)
     if not keys:
         chosen = [setting for setting in chosen if not _is_unset_own(config, setting, overrides)]
         chosen = _in_use(config, paired, chosen)
@@ -62,11 +62,17 @@ def describe_created(config: BrokerConfig, overrides: Mapping[str, str]) -> list
     """
     chosen = [
         setting
-        for setting in _chosen(config.definitions.topic, None)
+        for setting in _chosen(_of_topic(config, overrides), None)
         if not (setting.own or setting.plugin) or setting.name in overrides
     ]
     paired = election.paired(overrides)
     return [_topic(config, setting, paired, any_synonym=True) for setting in chosen]
+
+
+def _of_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Setting]:
+    """Every setting of topics, and of the internal ones those that this topic was given."""
+    known = config.definitions.topic.items()
+    return {name: setting for name, setting in known if name in overrides or not setting.internal}
 
 
 def _is_unset_own(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str]) -> bool:

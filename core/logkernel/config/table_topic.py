@@ -36,18 +36,19 @@ FOREVER = str(2**63 - 1)
 def _row(
     name: str,
     kind: int,
-    default: str,
+    default: str | None,
     validator: Validator | None,
     synonyms: str,
     doc: str,
     *,
     inert: bool = False,
     own: bool = False,
+    internal: bool = False,
     chooses: str = "",
 ) -> Setting:
     return Setting(
         name, kind, default, validator, doc, scope=TOPIC, synonyms=tuple(synonyms.split()), dynamic=True, inert=inert,
-        own=own, chooses=chooses,
+        own=own, internal=internal, chooses=chooses,
     )  # fmt: skip
 
 
@@ -144,6 +145,16 @@ ROWS: tuple[Setting, ...] = (
         NATURAL,
         "log.index.interval.bytes",
         "Bytes of log between two entries of the sparse offset index.",
+    ),
+    _row(
+        "internal.segment.bytes",
+        INT,
+        None,
+        None,
+        "",
+        "Size in bytes of a segment, instead of segment.bytes and without its bounds. Kafka has it for tests that need"
+        " small segments; it is listed only where the topic has it.",
+        internal=True,
     ),
     _row(
         "leader.replication.throttled.replicas",

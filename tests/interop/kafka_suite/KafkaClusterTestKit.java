@@ -38,7 +38,8 @@ public final class KafkaClusterTestKit implements AutoCloseable {
     public void startup() {
         List<String> command = new ArrayList<>(List.of(System.getProperty("logkernel.command").split("\t")));
         command.addAll(List.of("serve", "--data", folder.resolve("data").toString(), "--listen", "127.0.0.1:0"));
-        if (brokers.size() > 1) command.addAll(List.of("--brokers", String.valueOf(brokers.size())));
+        if (brokers.size() == 1) settings.put("node.id", "0"); // as theirs has; several of ours count from 1
+        else command.addAll(List.of("--brokers", String.valueOf(brokers.size())));
         settings.remove("file.delete.delay.ms"); // a topic's, which Kafka's broker passes over and ours refuses
         settings.forEach((name, value) -> command.addAll(List.of("--set", name + "=" + value)));
         File log = folder.resolve("log").toFile();

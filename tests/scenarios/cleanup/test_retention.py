@@ -27,6 +27,16 @@ def test_retention_by_name_says_what_it_did(opened):
     assert opened.apply_retention("d") == []
 
 
+def test_a_topic_may_have_segments_that_are_smaller_than_kafka_lets_anybody_ask_for(opened):
+    """By Kafka's internal setting, which its own tests use."""
+    opened.create_topic("s", 1, internal_segment_bytes=2_000)
+    for _ in range(30):
+        opened.append("s", b"x" * 500)
+    sizes = [segment.size for segment in opened.broker.replicas.get(TopicPartition("s", 0)).log.segments]
+    assert len(sizes) > 5
+    assert max(sizes) <= 2_000
+
+
 def test_retention_of_many_segments_holds_nobody_up(tmp_path, monkeypatch):
     """One call dropped 10,000 segments in 0.8 to 2.9 s, most of it for 40,000 renames: now these come in slices."""
     renamed = 0

@@ -295,3 +295,26 @@ def test_either_name_of_the_broker_s_number_gives_both(name: str) -> None:
         ("node.id", "7", 4),
     ]
     assert config.get("node.id") == config.get("broker.id") == 7
+
+
+def test_a_topics_internal_setting_is_listed_where_the_topic_has_it() -> None:
+    """Kafka Streams' own tests set it on a repartition topic, and look it up."""
+    config = BrokerConfig.load(None, {"log.segment.bytes": "2000000"})
+    name = "internal.segment.bytes"
+    for given, listed in (({}, []), ({name: "2000"}, [name])):
+        config.validate_topic(given)
+        asked = describe_topic(config, given, [name])
+        answers = (describe_topic(config, given), asked, describe_created(config, given))
+        assert [[row.name for row in rows if row.name == name] for rows in answers] == [listed] * 3
+    assert one(describe_topic(config, {name: "2000"}, [name])) == ("2000", 1, [(name, "2000", 1)])
+    assert one(describe_topic(config, {name: "2000"}, ["segment.bytes"]))[0] == "2000000", "it is what the topic has"
+    with pytest.raises(InvalidConfig, match=name):
+        config.validate_topic({name: "small"})
+
+
+def test_a_topics_internal_segment_size_counts_instead_of_the_other_one() -> None:
+    config = BrokerConfig.load(None, {})
+    for order in (("internal.segment.bytes", "segment.bytes"), ("segment.bytes", "internal.segment.bytes")):
+        given = {"segment.bytes": "2000000", "internal.segment.bytes": "2000"}
+        assert config.topic_settings({name: given[name] for name in order}).segment_bytes == 2000
+    assert config.topic_settings({"segment.bytes": "2000000"}).segment_bytes == 2_000_000
