@@ -11,26 +11,17 @@ import tomllib
 from pathlib import Path
 
 import plugin_matrix
+import program_matrix
 import pytest
+from program_matrix import FACTORS, OTHERS, SELECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
-SELECTIONS = ROOT / "tests" / "selections"
-FACTORS = (("compiled", "pure"), ("uvloop", "asyncio"), ("crc32c", "crcmod"))
-FULL = ("compiled", "uvloop", "crc32c")
-"""What the environment `full` has."""
-OTHERS = [factor for factors in FACTORS for factor in factors if factor not in FULL]
 
 
 def tox() -> configparser.ConfigParser:
     config = configparser.ConfigParser(interpolation=None)
     config.read(ROOT / "tox.ini")
     return config
-
-
-def combinations() -> set[tuple[str, ...]]:
-    names = tox()["tox"]["env_list"].split()
-    assert "full" in names
-    return {FULL} | {tuple(name.split("-")) for name in names if name.count("-") == 2}
 
 
 def test_every_pair_of_plugins_is_covered() -> None:
@@ -77,16 +68,74 @@ def test_what_is_no_combination_is_refused(name: str) -> None:
         plugin_matrix.parse(name)
 
 
+def missing_pairs(listed: list[program_matrix.Combination]) -> list[str]:
+    """The pairs of values that no environment has together."""
+    return [
+        f"{one} with {other}"
+        for left, right in itertools.combinations(range(len(FACTORS)), 2)
+        for one, other in itertools.product(FACTORS[left], FACTORS[right])
+        if all((names[left], names[right]) != (one, other) for names in listed)
+    ]
+
+
 def test_every_pair_of_factors_is_covered() -> None:
-    listed = combinations()
-    for left, right in itertools.combinations(range(len(FACTORS)), 2):
-        wanted = set(itertools.product(FACTORS[left], FACTORS[right]))
-        assert {(names[left], names[right]) for names in listed} == wanted
+    assert "full" in tox()["tox"]["env_list"].split()
+    listed = program_matrix.listed()
+    assert missing_pairs(listed) == []
+    assert len(missing_pairs(listed[:-1])) == 3, "a test that finds no pair missing proves nothing"
 
 
-@pytest.mark.parametrize("factor", OTHERS)
-def test_an_environment_runs_what_its_factor_touches(factor: str) -> None:
-    assert f"{factor}: @tests/selections/{factor}.txt" in tox()["testenv"]["commands"]
+def taken(listed: list[program_matrix.Combination]) -> list[tuple[str, tuple[str, ...]]]:
+    """Each path with the values of the factors that touch it, as often as an environment takes it with them."""
+    touching = program_matrix.touching()
+    return [
+        (path, tuple(environment[place] for place in touching[path]))
+        for environment in listed[1:]
+        for path in program_matrix.share(environment, listed)
+    ]
+
+
+def test_each_path_runs_once_with_every_pair_of_the_factors_that_touch_it() -> None:
+    """Those of `full` are the usual run's. What three factors touch runs in every environment."""
+    listed, touching = program_matrix.listed(), program_matrix.touching()
+    found = taken(listed)
+    assert len(found) == len(set(found)), "a path runs twice with the same values"
+    for path, places in touching.items():
+        values = {of for name, of in found if name == path} | {tuple(program_matrix.FULL[place] for place in places)}
+        wanted = set(itertools.product(*(FACTORS[place] for place in places)))
+        if len(places) == 3:
+            assert values == set(listed), path
+        else:
+            assert values == wanted, path
+    assert set(touching) == {path for factor in OTHERS for path in program_matrix.selected(factor)}
+
+
+def test_one_environment_less_leaves_paths_without_a_pair() -> None:
+    listed = program_matrix.listed()
+    for gone in listed[1:]:
+        rest = [each for each in listed if each != gone]
+        assert set(taken(rest)) < set(taken(listed))
+
+
+def test_no_selected_path_lies_in_another_one() -> None:
+    """What is touched by the folder's factors, too, is listed as the folder is."""
+    paths = {*program_matrix.touching()}
+    for path in paths:
+        assert not paths & {str(parent) for parent in Path(path).parents}, path
+
+
+def test_an_unknown_environment_is_refused() -> None:
+    with pytest.raises(ValueError, match="'pure-asyncio' is no environment of this matrix; name one of compiled-"):
+        program_matrix.share(("pure", "asyncio"), program_matrix.listed())
+
+
+def test_an_environment_runs_its_share() -> None:
+    environment = tox()["testenv"]
+    assert (
+        "compiled,pure: python tests/program_matrix.py {env_name} {env_tmp_dir}/tests.txt"
+        in environment["commands_pre"]
+    )
+    assert "@{env_tmp_dir}/tests.txt" in environment["commands"]
 
 
 @pytest.mark.parametrize("factor", OTHERS)
@@ -113,7 +162,7 @@ def test_every_selection_is_a_factors_or_that_of_outside() -> None:
 ENVIRONMENT = tuple(os.environ.get("TOX_ENV_NAME", "").split("-"))
 
 
-@pytest.mark.skipif(ENVIRONMENT not in combinations(), reason="not inside an environment of the matrix")
+@pytest.mark.skipif(ENVIRONMENT not in program_matrix.listed(), reason="not inside an environment of the matrix")
 def test_the_factors_are_in_force() -> None:
     from logkernel.record import loops
 
