@@ -16,7 +16,7 @@ from inspect import getattr_static, isroutine
 from threading import get_ident
 from time import monotonic
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -54,20 +54,14 @@ from logkernel.contracts import (
 from logkernel.errors import LogkernelError, PluginError, UnsupportedCompressionType
 from logkernel.installed import EntryPoint, entry_points
 from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
-from logkernel.plugin_guards import (
-    GuardedAssignor,
-    GuardedAuthorizer,
-    GuardedCompactionStrategy,
-    GuardedElection,
-    GuardedFetchFilter,
-    GuardedIsr,
-    GuardedPartitioner,
-    GuardedPlacement,
-    GuardedPolicy,
-    GuardedProduceInterceptor,
-    GuardedQuota,
-    GuardedTaskAssignor,
-)
+
+if TYPE_CHECKING:
+    from logkernel.guards.authorizer import GuardedAuthorizer
+    from logkernel.guards.compaction_strategy import GuardedCompactionStrategy
+    from logkernel.guards.fetch_filter import GuardedFetchFilter
+    from logkernel.guards.produce_interceptor import GuardedProduceInterceptor
+    from logkernel.guards.quota import GuardedQuota
+    from logkernel.guards.task_assignor import GuardedTaskAssignor
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -369,8 +363,10 @@ class Kernel:
         return PluginError(f"{origin} failed in {hook}: {what}; fix or uninstall it, or block it by plugins.block")
 
     def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:
+        from logkernel.guards.partitioner import GuardedPartitioner
+
         found: Partitioner = self._provided("partitioner", Partitioner, name, settings=settings, seed=seed)
-        return GuardedPartitioner(found, name, partial(self.origin_of, found))
+        return GuardedPartitioner(found, name, self.faults, partial(self.origin_of, found))
 
     def interceptor(self, name: str, settings: Mapping[str, Any]) -> Interceptor:
         found: Interceptor = self._provided("interceptor", Interceptor, name, settings=settings)
@@ -414,43 +410,61 @@ class Kernel:
         return codec
 
     def election(self, name: str, settings: Mapping[str, Any]) -> ElectionStrategy:
+        from logkernel.guards.election import GuardedElection
+
         found: ElectionStrategy = self._provided("election", ElectionStrategy, name, settings=settings)
         return GuardedElection(found, name, self.faults, partial(self.origin_of, found))
 
     def isr(self, name: str, settings: Mapping[str, Any]) -> IsrPolicy:
+        from logkernel.guards.isr import GuardedIsr
+
         found: IsrPolicy = self._provided("isr", IsrPolicy, name, settings=settings)
         return GuardedIsr(found, name, self.faults, partial(self.origin_of, found))
 
     def placement(self, name: str, settings: Mapping[str, Any]) -> PlacementStrategy:
+        from logkernel.guards.placement import GuardedPlacement
+
         found: PlacementStrategy = self._provided("placement", PlacementStrategy, name, settings=settings)
         return GuardedPlacement(found, name, self.faults, partial(self.origin_of, found))
 
     def cleanup(self, name: str, settings: Mapping[str, Any]) -> CleanupPolicy:
+        from logkernel.guards.cleanup import GuardedPolicy
+
         found: CleanupPolicy = self._provided("cleanup policy", CleanupPolicy, name, settings=settings)
         return GuardedPolicy(found, name, self.faults, partial(self.origin_of, found))
 
     def compaction_strategy(self, name: str, settings: Mapping[str, Any]) -> GuardedCompactionStrategy:
+        from logkernel.guards.compaction_strategy import GuardedCompactionStrategy
+
         found: CompactionStrategy = self._provided("compaction strategy", CompactionStrategy, name, settings=settings)
-        return GuardedCompactionStrategy(found, name, self.origin_of(found))
+        return GuardedCompactionStrategy(found, name, self.faults, partial(self.origin_of, found))
 
     def produce_interceptor(self, name: str, settings: Mapping[str, Any]) -> GuardedProduceInterceptor:
+        from logkernel.guards.produce_interceptor import GuardedProduceInterceptor
+
         found: ProduceInterceptor = self._provided("produce interceptor", ProduceInterceptor, name, settings=settings)
         return GuardedProduceInterceptor(found, name, self.faults, partial(self.origin_of, found))
 
     def fetch_filter(self, name: str, settings: Mapping[str, Any]) -> GuardedFetchFilter:
+        from logkernel.guards.fetch_filter import GuardedFetchFilter
+
         found: FetchFilter = self._provided("fetch filter", FetchFilter, name, settings=settings)
         return GuardedFetchFilter(found, name, self.faults, partial(self.origin_of, found))
 
     def quota(self, name: str, settings: Mapping[str, Any]) -> GuardedQuota:
+        from logkernel.guards.quota import GuardedQuota
+
         found: Quota = self._provided("quota", Quota, name, settings=settings)
         return GuardedQuota(found, name, self.faults, partial(self.origin_of, found))
 
     def authorizer(self, name: str, settings: Settings) -> GuardedAuthorizer:
+        from logkernel.guards.authorizer import GuardedAuthorizer
+
         found: Authorizer = self._provided("authorizer", Authorizer, name, settings=settings)
         return GuardedAuthorizer(found, name, self.faults, partial(self.origin_of, found))
 
     def client_quota_callback(self, name: str, settings: Settings) -> ClientQuotaCallback:
-        from logkernel.client_guards import GuardedClientQuotaCallback
+        from logkernel.guards.client_quota_callback import GuardedClientQuotaCallback
 
         found: ClientQuotaCallback = self._provided(
             "client quota callback", ClientQuotaCallback, name, settings=settings
@@ -458,16 +472,20 @@ class Kernel:
         return GuardedClientQuotaCallback(found, name, self.faults, partial(self.origin_of, found))
 
     def password_checker(self, name: str, settings: Settings) -> PasswordChecker:
-        from logkernel.client_guards import GuardedPasswordChecker
+        from logkernel.guards.password_checker import GuardedPasswordChecker
 
         found: PasswordChecker = self._provided("password checker", PasswordChecker, name, settings=settings)
         return GuardedPasswordChecker(found, name, self.faults, partial(self.origin_of, found))
 
     def assignor(self, name: str) -> Assignor:
+        from logkernel.guards.assignor import GuardedAssignor
+
         found: Assignor = self._provided("assignor", Assignor, name)
         return GuardedAssignor(found, name, self.faults, partial(self.origin_of, found))
 
     def task_assignor(self, name: str) -> GuardedTaskAssignor:
+        from logkernel.guards.task_assignor import GuardedTaskAssignor
+
         found: TaskAssignor = self._provided("task assignor", TaskAssignor, name)
         return GuardedTaskAssignor(found, name, self.faults, partial(self.origin_of, found))
 

@@ -12,8 +12,8 @@ import pytest
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import RequestContext
 from logkernel.errors import ConfigError
+from logkernel.guards.authorizer import GuardedAuthorizer
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import GuardedAuthorizer
 from logkernel.testing.contracts import AuthorizerContract
 from logkernel.vocabulary import Acl, AclOperation, Principal, ResourceType
 

@@ -24,9 +24,9 @@ from logkernel.broker.hang_watch import LOOK_MS, HangWatch
 from logkernel.cluster.cluster import open_cluster
 from logkernel.embed import EmbeddedLog
 from logkernel.errors import KafkaError, PluginError
+from logkernel.guards.isr import GuardedIsr
 from logkernel.kernel import Kernel
 from logkernel.plugin_faults import BUDGET_MS, SLOW_MS, WINDOW_S, Origin, PluginFaults, TimeBudget
-from logkernel.plugin_guards import GuardedIsr
 
 PROVIDED: dict[str, Callable[[Kernel], Any]] = {
     "logkernel_partitioner": lambda kernel: kernel.partitioner("bad", {}, 0),
@@ -309,7 +309,7 @@ def test_who_holds_the_broker_up_too_long_is_not_asked_for_a_minute(
 ) -> None:
     """A policy that took two seconds for each partition took all of the broker's time."""
     faults, now_s, calls = PluginFaults(), [1000.0], [0]
-    monkeypatch.setattr("logkernel.plugin_guards.monotonic", lambda: now_s[0])
+    monkeypatch.setattr("logkernel.guards.guard.monotonic", lambda: now_s[0])
 
     class Slow:
         def is_in_sync(self, follower: Any) -> bool:

@@ -14,9 +14,9 @@ from tests.outside_distribution import outside_distribution
 
 import logkernel
 from logkernel.broker.build import build
-from logkernel.client_guards import GuardedPasswordChecker
 from logkernel.contracts import Login
 from logkernel.errors import PluginError, SaslAuthenticationFailed, TopicAuthorizationFailed
+from logkernel.guards.password_checker import GuardedPasswordChecker
 from logkernel.plugin_faults import Origin, PluginFaults
 from logkernel.vocabulary import Secret
 

@@ -15,10 +15,10 @@ from logkernel.contracts import Elected
 from logkernel.controller import election_rules
 from logkernel.controller.state import State, ToDo
 from logkernel.errors import InvalidProducerEpoch, NotController
+from logkernel.guards.election import GuardedElection
 from logkernel.partition import follower, isr, leader, producers
 from logkernel.partition.producers import ProducerStates
 from logkernel.partition.replica_fetch import READ, Verdict, judge_fetch
-from logkernel.plugin_guards import GuardedElection
 from logkernel.plugins.election import clean
 from logkernel.testing.simulation import list_log
 from logkernel.testing.simulation.protocol import broker, controller, coordination, replica

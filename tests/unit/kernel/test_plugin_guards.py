@@ -7,9 +7,10 @@ import pytest
 import logkernel
 from logkernel.contracts import Candidates, DropBefore, Elected, FollowerFacts, GroupFacts, LogFacts, Rewrite
 from logkernel.errors import PluginError
+from logkernel.guards.cleanup import judged_plan
+from logkernel.guards.election import judged_election
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import judged_election, judged_plan
 from logkernel.vocabulary import SegmentFacts
 
 

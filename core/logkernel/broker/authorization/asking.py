@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from logkernel.broker.authorization.audit import Audit
 from logkernel.contracts import RequestContext
 from logkernel.controller.image import Acls
 from logkernel.errors import PluginError, UnknownServerError
-from logkernel.plugin_guards import GuardedAuthorizer
 from logkernel.vocabulary import CLUSTER_NAME, Acl, AclOperation, ResourceType
+
+if TYPE_CHECKING:
+    from logkernel.guards.authorizer import GuardedAuthorizer
 
 Op = AclOperation
 OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {

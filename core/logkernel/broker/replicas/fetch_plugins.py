@@ -12,6 +12,7 @@ nonsense, an exception     UNKNOWN_SERVER_ERROR for the partition; the broker's 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from logkernel.broker.replicas.chains import Chain
 from logkernel.broker.replicas.quotas import TopicQuotas
@@ -19,10 +20,12 @@ from logkernel.config.topic import TopicSettings
 from logkernel.contracts import ReadFacts, RequestContext
 from logkernel.errors import KafkaError, LogkernelError, UnknownServerError
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import GuardedFetchFilter
 from logkernel.record.bounds import CodecFor
 from logkernel.record.reader_filter import leave_for_reader
 from logkernel.vocabulary import FileSlice, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.guards.fetch_filter import GuardedFetchFilter
 
 
 class FetchPlugins:

@@ -11,15 +11,19 @@ A batch that the log holds already is not shown again: its producer repeats it b
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from logkernel.broker.replicas.chains import Chain
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import RequestContext, WriteFacts
 from logkernel.errors import KafkaError, LogkernelError, UnknownServerError
 from logkernel.kernel import Kernel
 from logkernel.partition.producers import ProducerStates
-from logkernel.plugin_guards import GuardedProduceInterceptor
 from logkernel.record.validate import Intercept, refused_records
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.guards.produce_interceptor import GuardedProduceInterceptor
 
 THIS_PROCESS = RequestContext(client_id="embedded", internal=True)
 

@@ -6,12 +6,16 @@ A quota that fails, or is not installed, fails the partitions of the request wit
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from logkernel.broker.replicas.chains import Chain
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import RequestContext, Usage
 from logkernel.errors import KafkaError, LogkernelError, UnknownServerError
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import GuardedQuota
+
+if TYPE_CHECKING:
+    from logkernel.guards.quota import GuardedQuota
 
 
 class TopicQuotas:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from logkernel.attrs_lite import evolve
 from logkernel.contracts import CleanupPolicy, DropBefore, KeepRule, LogFacts, Rewrite, RunRule
+from logkernel.guards.cleanup import judged_plan
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import judged_plan
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
 from logkernel.record.filtering import Run, View, view_of

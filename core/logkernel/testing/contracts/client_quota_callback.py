@@ -9,9 +9,9 @@ from typing import cast
 
 from hypothesis import strategies as st
 
-from logkernel.client_guards import GuardedClientQuotaCallback
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import QUOTA_TYPES, ClientLimit, ClientQuotaCallback, QuotaEntity
+from logkernel.guards.client_quota_callback import GuardedClientQuotaCallback
 from logkernel.kernel import Kernel
 from logkernel.testing.contracts.kit import Kit, for_all, shown
 from logkernel.vocabulary import Principal

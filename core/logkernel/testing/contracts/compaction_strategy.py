@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from logkernel.attrs_lite import evolve
 from logkernel.contracts import Codec, CompactionStrategy
+from logkernel.guards.compaction_strategy import GuardedCompactionStrategy
 from logkernel.kernel import Kernel
-from logkernel.plugin_faults import Origin
-from logkernel.plugin_guards import GuardedCompactionStrategy
+from logkernel.plugin_faults import Origin, PluginFaults
 from logkernel.record.batch import parse_header
 from logkernel.record.encode import encode_batch
 from logkernel.record.filtering import View, view_of
@@ -60,7 +60,7 @@ class CompactionStrategyContract(Kit[CompactionStrategy]):
         guarded: Any = strategy
         if not isinstance(strategy, GuardedCompactionStrategy):
             name = self.name or type(self).__name__
-            guarded = GuardedCompactionStrategy(strategy, name, Origin(name, "under test"))
+            guarded = GuardedCompactionStrategy(strategy, name, PluginFaults(), lambda: Origin(name, "under test"))
         with self.calling("versions()"):
             return array("q", guarded.versions(_view(records))).tolist()
 

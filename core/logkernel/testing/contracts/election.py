@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from logkernel.contracts import Candidates, Elected, ElectionStrategy
+from logkernel.guards.election import judged_election
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import judged_election
 from logkernel.testing.contracts.kit import Kit, for_all
 from logkernel.testing.simulation.simulate import SimulationFailed, simulate
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from logkernel.contracts import FollowerFacts, IsrPolicy
+from logkernel.guards.isr import judged_in_sync
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import judged_in_sync
 from logkernel.testing.contracts.kit import Kit, for_all
 from logkernel.testing.simulation.simulate import SimulationFailed, simulate
 

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import strategies as st
 
 from logkernel.contracts import PlacementFacts, PlacementStrategy
+from logkernel.guards.placement import judged_placement
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import judged_placement
 from logkernel.testing.contracts.kit import Kit, for_all
 
 RACKS = st.none() | st.sampled_from(["a", "b", "c"])

@@ -8,8 +8,8 @@ from functools import cached_property
 from hypothesis import strategies as st
 
 from logkernel.contracts import Quota, RequestContext, Usage
+from logkernel.guards.quota import MAX_THROTTLE_MS
 from logkernel.kernel import Kernel
-from logkernel.plugin_guards import MAX_THROTTLE_MS
 from logkernel.testing.contracts.kit import Kit, for_all
 
 BEGIN_MS = 10**9

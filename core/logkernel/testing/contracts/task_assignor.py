@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from logkernel.contracts import MemberTasks, TaskAssignor, TaskFacts, TaskMember
-from logkernel.judged_tasks import judged_tasks
+from logkernel.guards.task_assignor import judged_tasks
 from logkernel.kernel import Kernel
 from logkernel.testing.contracts.kit import Kit, for_all, shown
 

@@ -1,12 +1,26 @@
-"""Judges what a task assignor returns."""
+"""The guard of `contracts.TaskAssignor`, and what it judges by."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from logkernel.contracts import MemberTasks, TaskFacts
+from logkernel.contracts import MemberTasks, TaskAssignor, TaskFacts
 from logkernel.errors import PluginError
+from logkernel.guards.guard import TimedGuard
+
+
+class GuardedTaskAssignor(TimedGuard[TaskAssignor]):
+    """`contracts.TaskAssignor`."""
+
+    __slots__ = ()
+    kind = "task assignor"
+
+    def assign(self, group: TaskFacts) -> dict[str, MemberTasks]:
+        return self._call(
+            "the assignor sticky assigns the group's tasks in its place; if that fails, members keep theirs",
+            lambda: judged_tasks(self.name, group, self._plugin.assign(group)),
+        )
 
 
 def judged_tasks(name: str, group: TaskFacts, found: Any) -> dict[str, MemberTasks]:
