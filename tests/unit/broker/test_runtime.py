@@ -14,11 +14,11 @@ from logkernel.broker.runtime import Randomness
 
 CORE = Path(logkernel.__path__[0])
 ROOMS = [
-    *(CORE / room for room in ("broker", "controller", "partition", "storage", "peer", "requests", "guards")),
+    *(CORE / room for room in ("broker", "controller", "partition", "storage", "peer", "requests", "kernel", "guards")),
     *(CORE / "plugins" / room for room in ("services", "cleanup", "election", "assignors", "compression")),
 ]
 """What runs in a broker, but for the transport: sockets are its work."""
-MODULES = [CORE / name for name in ("kernel.py", "plugin_faults.py")]
+MODULES = [CORE / "plugin_faults.py"]
 SOURCES = {"time", "random", "secrets", "threading", "_thread", "multiprocessing", "os.urandom", "os.getrandom",
            "uuid.uuid1", "uuid.uuid4", "datetime.datetime", "concurrent.futures.ThreadPoolExecutor"}  # fmt: skip
 """Modules and names that give time, chance, ids or threads."""
@@ -33,7 +33,7 @@ ALLOWED = {
     "storage/epochs.py": LOCK,
     "storage/directory.py": {*LOCK, "uuid.uuid4"},  # where no broker opens it
     "storage/directories.py": {"uuid.uuid4", "concurrent.futures.ThreadPoolExecutor"},  # as many as settings say
-    "kernel.py": {"time", *LOCK},  # how long a plugin's code took, and on which thread it runs, for the log
+    "kernel/hooks.py": {"time", *LOCK},  # how long a plugin's code took, and on which thread it runs, for the log
     "guards/guard.py": {"time"},  # likewise
     "guards/authorizer.py": {"time"},  # likewise
     "plugin_faults.py": LOCK,  # likewise

@@ -173,7 +173,7 @@ def test_a_hook_without_its_mark_is_refused_in_a_module_and_an_installed_one(mon
     with pytest.raises(PluginError, match=f"^plugin acme_plain{told}"):
         Kernel(plugins=[module])
     point = SimpleNamespace(name="plain", target="acme_plain", distribution="acme-plugins", load=lambda: module)
-    monkeypatch.setattr("logkernel.kernel.entry_points", lambda group: iter([point]))
+    monkeypatch.setattr("logkernel.kernel.loaded.entry_points", lambda group: iter([point]))
     with pytest.raises(PluginError, match=f"^plugin 'plain' of distribution 'acme-plugins'{told}"):
         Kernel()
 
@@ -226,7 +226,7 @@ def test_a_plugin_that_fails_to_tell_of_itself_is_named():
 def test_a_distribution_that_is_not_allowed_is_told_once(monkeypatch, caplog):
     """A line an entry point, so most often two."""
     mine = [EntryPoint(name, "nowhere", "acme-plugins") for name in ("acme-geo", "acme-rack-first")]
-    monkeypatch.setattr("logkernel.kernel.entry_points", lambda group: mine)
+    monkeypatch.setattr("logkernel.kernel.loaded.entry_points", lambda group: mine)
     Kernel(allow=["other"])
     (message,) = told(caplog, "not allowed")
     assert message == "plugin not allowed: distribution=acme-plugins entry_points=acme-geo,acme-rack-first"

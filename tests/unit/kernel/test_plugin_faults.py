@@ -6,7 +6,6 @@ import logging
 
 import pytest
 
-from logkernel import kernel as kernel_room
 from logkernel.errors import PluginError
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
@@ -76,7 +75,7 @@ def test_a_provider_that_raises_is_named_in_one_line():
 
 def test_a_hook_that_takes_long_is_logged(monkeypatch, caplog):
     times = iter([0.0, 10.0])
-    monkeypatch.setattr(kernel_room, "monotonic", lambda: next(times))
+    monkeypatch.setattr("logkernel.kernel.hooks.monotonic", lambda: next(times))
     kernel = Kernel(plugins=[Second()])
     kernel.tell("logkernel_topic_deleted", topic="t")
     (row,) = kernel.faults
