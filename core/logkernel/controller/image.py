@@ -198,6 +198,11 @@ class ClusterImage:
             raise UnknownTopicOrPartition(no_partition(topic, index, len(found.partitions)))
         return found.partitions[index]
 
+    def has_replica(self, node: int, topic: str, index: int) -> bool:
+        """Whether the partition exists and has a replica on that broker."""
+        found = self.topics.get(topic)
+        return found is not None and index < len(found.partitions) and node in found.partitions[index].replicas
+
     def topic_config(self, topic: str) -> Mapping[str, str]:
         """The topic's own settings."""
         return self.configs.get(topic_key(topic), {})

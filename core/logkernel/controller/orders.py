@@ -30,18 +30,25 @@ do not need it.
 A broker stops a replica by itself if a newer UpdateMetadata places it elsewhere: the controller that reassigned it may
 have failed before its StopReplica.
 
-A request costs O(changed partitions). Pure; time is an argument.
+A request costs O(changed partitions). Pure; time is an argument. Beside it:
+
+    backlog          what one broker has not confirmed, and what comes back into it
+    order_requests   the requests, built from the image
+    deletions        which replicas of deleted topics are not confirmed to be gone
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable
+from typing import Any, Final
 from uuid import UUID
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
-from logkernel.controller.image import BrokerRegistration, ClusterImage, Partition, Topic
+from logkernel.controller.backlog import Backlog, Name, Payload
+from logkernel.controller.deletions import Deletions
+from logkernel.controller.image import ClusterImage, Partition, Topic
+from logkernel.controller.order_requests import OrderRequests
 from logkernel.errors import (
     FencedLeaderEpoch,
     InconsistentTopicId,
@@ -49,36 +56,11 @@ from logkernel.errors import (
     StaleBrokerEpoch,
     StaleControllerEpoch,
 )
-from logkernel.requests.replication import (
-    BEING_DELETED,
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-    LiveLeader,
-    Order,
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaTopicState,
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
-from logkernel.vocabulary import PLAINTEXT, SECURITY_PROTOCOLS
+from logkernel.requests.replication import BEING_DELETED, LeaderAndIsrRequest, Order, StopReplicaRequest
 
-MAX_PARTITIONS: Final = 1_000
-"""Maximum partitions of one request. UpdateMetadata never splits a topic, as brokers derive its partition count."""
 RETRY_MS: Final = 100
 """Back-off after a request without a response, as in Kafka."""
-REFUSED_MS: Final = 1_000
-"""Time before a partition is sent again that a broker refused."""
 CONFIRMED: Final = frozenset((0, StaleControllerEpoch.code, FencedLeaderEpoch.code))
-
-Name = tuple[str, int]
-"""(topic, partition)."""
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @mutable
@@ -99,126 +81,6 @@ class Answered:
     """(partition, error code) of what is sent again later."""
 
 
-@mutable
-class _Payload:
-    """One request, and the part of the backlog that it carries."""
-
-    request: Order
-    version: int | None = None
-    """Version of the live brokers that the request carries, if it is 1."""
-    forgotten: dict[UUID, Topic] = field(factory=dict)
-    quieted: dict[Name, None] = field(factory=dict)
-    stopped: dict[Name, int] = field(factory=dict)
-    ordered: dict[Name, bool] = field(factory=dict)
-    changed: dict[str, set[int]] = field(factory=dict)
-
-
-@mutable
-class _Backlog:
-    """What one broker, in one broker epoch, has not confirmed yet."""
-
-    broker_epoch: int
-    version: int = -1
-    """Version of the live brokers that it confirmed."""
-    forget: dict[UUID, Topic] = field(factory=dict)
-    quiet: dict[Name, None] = field(factory=dict)
-    stops: dict[Name, int] = field(factory=dict)
-    """Partition whose replica is to be deleted → its leader epoch; `BEING_DELETED` if its topic is deleted."""
-    orders: dict[Name, bool] = field(factory=dict)
-    """Partition → whether the replica is new: this broker never had a log of it."""
-    changed: dict[str, set[int]] = field(factory=dict)
-    stopping: set[Name] = field(factory=set)
-    """All of `quiet` and `stops`, be they waiting, in flight or deferred; these get no LeaderAndIsr before."""
-    inconsistent: set[Name] = field(factory=set)
-    """Partitions of which it had a log of an earlier topic, and was told to delete it."""
-    under_way: _Payload | None = None
-    not_before_ms: int = 0
-    """Monotonic ms before which nothing is sent."""
-    deferred: _Payload | None = None
-    """What the broker refused."""
-    deferred_until_ms: int = 0
-
-    # ------------------------------------------------------------ questions
-
-    def has_orders(self) -> bool:
-        return any(name not in self.stopping for name in self.orders)
-
-    def has_something(self, version: int) -> bool:
-        some = self.version != version or self.forget or self.quiet or self.stops or self.changed
-        return bool(some) or self.has_orders()
-
-    def is_idle(self, version: int) -> bool:
-        return self.under_way is None and self.deferred is None and not self.has_something(version) and not self.orders
-
-    # ------------------------------------------------------------ additions
-
-    def change(self, topic: str, indexes: Iterable[int]) -> None:
-        self.changed.setdefault(topic, set()).update(indexes)
-
-    def order(self, name: Name, *, is_new: bool) -> None:
-        self.orders[name] = is_new or self.orders.get(name, False)
-        self._undefer(name)
-
-    def _undefer(self, name: Name) -> None:
-        if self.deferred is not None:
-            self.deferred.ordered.pop(name, None)
-
-    def stop(self, name: Name, leader_epoch: int) -> None:
-        self.orders.pop(name, None)
-        self._undefer(name)
-        self.stops[name] = leader_epoch
-        self.stopping.add(name)
-
-    def keep(self, name: Name) -> None:
-        """Take back a `stop`: the partition is assigned to this broker again."""
-        if self.stops.get(name, BEING_DELETED) != BEING_DELETED:
-            del self.stops[name]
-            self.stopping.discard(name)
-
-    def delete(self, topic: Topic, held: Iterable[int]) -> None:
-        self.changed.pop(topic.name, None)
-        for index in range(len(topic.partitions)):
-            name = (topic.name, index)
-            self.orders.pop(name, None)
-            self._undefer(name)
-            self.inconsistent.discard(name)
-        self.forget[topic.id] = topic
-        for index in held:
-            name = (topic.name, index)
-            self.stops.pop(name, None)
-            self.quiet[name] = None
-            self.stopping.add(name)
-
-    def take_changed(self) -> dict[str, set[int]]:
-        """Take out whole topics, until they have `MAX_PARTITIONS` partitions."""
-        taken: dict[str, set[int]] = {}
-        count = 0
-        while self.changed and count < MAX_PARTITIONS:
-            topic = next(iter(self.changed))
-            taken[topic] = self.changed.pop(topic)
-            count += len(taken[topic])
-        return taken
-
-    def take_orders(self) -> dict[Name, bool]:
-        taken = {}
-        for name in self.orders:
-            if name not in self.stopping:
-                taken[name] = self.orders[name]
-                if len(taken) == MAX_PARTITIONS:
-                    break
-        for name in taken:
-            del self.orders[name]
-        return taken
-
-    def resume(self, mono_ms: int) -> None:
-        """Move what was deferred long enough back into the backlog."""
-        if self.deferred is not None and mono_ms >= self.deferred_until_ms:
-            payload, self.deferred = self.deferred, None
-            self.quiet |= payload.quieted
-            self.stops |= payload.stopped
-            self.orders = payload.ordered | self.orders
-
-
 class Orders:
     """The orders of one controller in one term. It owns the image, which only `fold` changes."""
 
@@ -226,14 +88,14 @@ class Orders:
         self.controller_id = controller_id
         self.term = term
         self.image = image
-        self.brokers: dict[int, _Backlog] = {}
+        self.brokers: dict[int, Backlog] = {}
         """Node id → backlog; read-only for others."""
         self.offline: dict[Name, set[int]] = {}
         """Partition → live brokers whose replica of it is in an offline directory; read-only for others."""
         self._version = 0
         """Version of the live brokers; grows when one registers, leaves or changes its address."""
-        self._deleting: dict[str, dict[UUID, set[tuple[int, int]]]] = {}
-        """Topic name → deleted topic id → (broker, partition) of each replica whose deletion is not confirmed."""
+        self._requests = OrderRequests(controller_id, term, image, self.offline)
+        self._deletions = Deletions()
         self.erased: list[UUID] = []
         """Deleted topics whose last replica is gone, besides those in `Answered.erased`."""
         for topic in image.gone.values():
@@ -249,9 +111,9 @@ class Orders:
         """
         rows = enumerate(topic.partitions)
         replicas = {(node, index) for index, row in rows for node in row.replicas}
-        waiting = {pair for pair in replicas if not self._holds(pair[0], (topic.name, pair[1]))}
+        waiting = {pair for pair in replicas if not self.image.has_replica(pair[0], topic.name, pair[1])}
         if waiting:
-            self._deleting.setdefault(topic.name, {})[topic.id] = waiting
+            self._deletions.begin(topic.name, topic.id, waiting)
         else:
             self.erased.append(topic.id)
 
@@ -266,7 +128,7 @@ class Orders:
         """Return the brokers for which `next_request` returns a request now."""
         return [node for node, backlog in self.brokers.items() if self._may_send(backlog, mono_ms)]
 
-    def _may_send(self, backlog: _Backlog, mono_ms: int) -> bool:
+    def _may_send(self, backlog: Backlog, mono_ms: int) -> bool:
         backlog.resume(mono_ms)
         return backlog.under_way is None and mono_ms >= backlog.not_before_ms and backlog.has_something(self._version)
 
@@ -295,13 +157,12 @@ class Orders:
     def broker_came(self, node: int, broker_epoch: int) -> None:
         """A broker registered with this broker epoch: its backlog is everything."""
         self.broker_gone(node)
-        backlog = self.brokers[node] = _Backlog(broker_epoch)
-        for topic_name, ids in list(self._deleting.items()):
-            for index in {index for replicas in ids.values() for holder, index in replicas if holder == node}:
-                if self._holds(node, (topic_name, index)):
-                    self._gone(node, (topic_name, index), self.erased)
-                else:
-                    backlog.stop((topic_name, index), BEING_DELETED)
+        backlog = self.brokers[node] = Backlog(broker_epoch)
+        for name in self._deletions.of(node):
+            if self.image.has_replica(node, *name):
+                self.erased += self._deletions.gone(node, name)
+            else:
+                backlog.stop(name, BEING_DELETED)
         backlog.forget |= {topic_id: topic for topic_id, topic in self.image.gone.items() if topic is not None}
         for topic in self.image.topics.values():
             backlog.change(topic.name, range(len(topic.partitions)))
@@ -384,7 +245,7 @@ class Orders:
     def _deleted(self, topic: Topic) -> None:
         rows = topic.partitions
         replicas = {(node, index) for index, row in enumerate(rows) for node in row.replicas}
-        self._deleting.setdefault(topic.name, {})[topic.id] = replicas
+        self._deletions.begin(topic.name, topic.id, replicas)
         for index in range(len(rows)):
             self.offline.pop((topic.name, index), None)
         for node, backlog in self.brokers.items():
@@ -409,101 +270,26 @@ class Orders:
         payload = backlog.under_way = self._next_payload(backlog)
         return payload.request
 
-    def _next_payload(self, backlog: _Backlog) -> _Payload:
+    def _next_payload(self, backlog: Backlog) -> Payload:
         """Take the first of 1 to 6 (see the module) that the backlog holds."""
+        make, epoch = self._requests, backlog.broker_epoch
         if backlog.version != self._version:
-            return _Payload(self._update_metadata(backlog, []), version=self._version)
+            return Payload(make.live_brokers(epoch), version=self._version)
         if backlog.forget:
-            gone = _take(backlog.forget, 1)
-            return _Payload(self._update_metadata(backlog, [_forgetting(row) for row in gone.values()]), forgotten=gone)
+            gone = backlog.take_forgotten()
+            return Payload(make.forget(epoch, gone.values()), forgotten=gone)
         if backlog.quiet:
-            quieted = _take(backlog.quiet)
+            quieted = backlog.take_quiet()
             stops = dict.fromkeys(quieted, BEING_DELETED)
-            return _Payload(self._stop_replica(backlog, stops, delete=False), quieted=quieted)
+            return Payload(make.stop_replica(epoch, stops, delete=False), quieted=quieted)
         if backlog.stops:
-            stopped = _take(backlog.stops)
-            return _Payload(self._stop_replica(backlog, stopped, delete=True), stopped=stopped)
+            stopped = backlog.take_stops()
+            return Payload(make.stop_replica(epoch, stopped, delete=True), stopped=stopped)
         ordered = backlog.take_orders()
         if ordered:
-            return _Payload(self._leader_and_isr(backlog, ordered), ordered=ordered)
+            return Payload(make.leader_and_isr(epoch, ordered), ordered=ordered)
         changed = backlog.take_changed()
-        return _Payload(self._update_metadata(backlog, self._rows(changed)), changed=changed)
-
-    def _update_metadata(self, backlog: _Backlog, topics: list[UpdateMetadataTopicState]) -> UpdateMetadataRequest:
-        return UpdateMetadataRequest(
-            controller_id=self.controller_id,
-            controller_epoch=self.term,
-            broker_epoch=backlog.broker_epoch,
-            topic_states=topics,
-            live_brokers=[_live(node) for _, node in sorted(self.image.nodes.items())],
-        )
-
-    def _rows(self, changed: Mapping[str, Collection[int]]) -> list[UpdateMetadataTopicState]:
-        found = []
-        for name, indexes in changed.items():
-            topic = self.image.topics[name]
-            rows = [self._row(name, index, topic.partitions[index]) for index in sorted(indexes)]
-            found.append(UpdateMetadataTopicState(name, topic.id, rows))
-        return found
-
-    def _row(self, topic: str, index: int, row: Partition) -> UpdateMetadataPartitionState:
-        return UpdateMetadataPartitionState(
-            partition_index=index,
-            controller_epoch=self.term,
-            leader=row.leader,
-            leader_epoch=row.leader_epoch,
-            isr=list(row.isr),
-            partition_epoch=row.partition_epoch,
-            replicas=list(row.replicas),
-            offline_replicas=sorted(self.offline.get((topic, index), ())),
-        )
-
-    def _leader_and_isr(self, backlog: _Backlog, ordered: Mapping[Name, bool]) -> LeaderAndIsrRequest:
-        topics: dict[str, LeaderAndIsrTopicState] = {}
-        leaders: dict[int, None] = {}
-        for (name, index), is_new in ordered.items():
-            topic = self.image.topics[name]
-            row = topic.partitions[index]
-            leaders[row.leader] = None
-            state = topics.get(name)
-            if state is None:
-                state = topics[name] = LeaderAndIsrTopicState(name, topic.id)
-            state.partition_states.append(
-                LeaderAndIsrPartitionState(
-                    partition_index=index,
-                    controller_epoch=self.term,
-                    leader=row.leader,
-                    leader_epoch=row.leader_epoch,
-                    isr=list(row.isr),
-                    partition_epoch=row.partition_epoch,
-                    replicas=list(row.replicas),
-                    adding_replicas=list(row.adding),
-                    removing_replicas=list(row.removing),
-                    is_new=is_new,
-                )
-            )
-        nodes = (self.image.nodes.get(leader) for leader in leaders)
-        return LeaderAndIsrRequest(
-            controller_id=self.controller_id,
-            controller_epoch=self.term,
-            broker_epoch=backlog.broker_epoch,
-            topic_states=list(topics.values()),
-            live_leaders=[_leader(node) for node in nodes if node is not None],
-        )
-
-    def _stop_replica(self, backlog: _Backlog, stops: Mapping[Name, int], *, delete: bool) -> StopReplicaRequest:
-        topics: dict[str, StopReplicaTopicState] = {}
-        for (name, index), leader_epoch in stops.items():
-            state = topics.get(name)
-            if state is None:
-                state = topics[name] = StopReplicaTopicState(name)
-            state.partition_states.append(StopReplicaPartitionState(index, leader_epoch, delete))
-        return StopReplicaRequest(
-            controller_id=self.controller_id,
-            controller_epoch=self.term,
-            broker_epoch=backlog.broker_epoch,
-            topic_states=list(topics.values()),
-        )
+        return Payload(make.partitions(epoch, changed), changed=changed)
 
     # ------------------------------------------------------------ answers
 
@@ -519,12 +305,12 @@ class Orders:
             if response is not None:
                 answered.stale_controller = response.error_code == StaleControllerEpoch.code
                 answered.stale_broker = response.error_code == StaleBrokerEpoch.code
-            self._requeue(node, backlog, payload)
+            backlog.put_back(node, payload, self.image)
             backlog.not_before_ms = mono_ms + RETRY_MS
             return answered
         if payload.version is not None:
             backlog.version = payload.version
-        refused = _Payload(request)
+        refused = Payload(request)
         errors = self._errors(request, response)
         for name in payload.quieted:
             if self._is_confirmed(name, errors.get(name, 0), answered):
@@ -536,14 +322,14 @@ class Orders:
                 if name not in backlog.quiet and name not in backlog.stops:
                     backlog.stopping.discard(name)
                 if errors.get(name) != KafkaStorageError.code:
-                    self._gone(node, name, answered.erased)
+                    answered.erased += self._deletions.gone(node, name)
             else:
                 refused.stopped[name] = leader_epoch
         for name, is_new in payload.ordered.items():
-            if self._holds(node, name):
+            if self.image.has_replica(node, *name):
                 self._ordered(node, backlog, name, is_new, errors.get(name, 0), answered, refused)
         if answered.refused:
-            self._defer(backlog, refused, mono_ms)
+            backlog.defer(refused, mono_ms)
         return answered
 
     def _errors(self, request: Order, response: Any) -> dict[Name, int]:
@@ -566,22 +352,8 @@ class Orders:
         answered.refused.append((name, code))
         return False
 
-    def _gone(self, node: int, name: Name, erased: list[UUID]) -> None:
-        """A broker has no replica of any deleted topic of that name any more: none was ordered since the
-        StopReplica."""
-        deleting = self._deleting.get(name[0])
-        if deleting is None:
-            return
-        for topic_id, waiting in list(deleting.items()):
-            waiting.discard((node, name[1]))
-            if not waiting:
-                del deleting[topic_id]
-                erased.append(topic_id)
-        if not deleting:
-            del self._deleting[name[0]]
-
     def _ordered(
-        self, node: int, backlog: _Backlog, name: Name, is_new: bool, code: int, answered: Answered, refused: _Payload
+        self, node: int, backlog: Backlog, name: Name, is_new: bool, code: int, answered: Answered, refused: Payload
     ) -> None:
         if code == InconsistentTopicId.code and name not in backlog.inconsistent:
             backlog.inconsistent.add(name)
@@ -610,68 +382,7 @@ class Orders:
                 del self.offline[name]
             self._change_for_all(name)
 
-    def _holds(self, node: int, name: Name) -> bool:
-        """Whether the partition exists and has a replica on that broker."""
-        topic = self.image.topics.get(name[0])
-        return topic is not None and name[1] < len(topic.partitions) and node in topic.partitions[name[1]].replicas
-
-    def _requeue(self, node: int, backlog: _Backlog, payload: _Payload) -> None:
-        """Put an unconfirmed payload back, except for what is obsolete by now."""
-        backlog.forget = payload.forgotten | backlog.forget
-        backlog.quiet = payload.quieted | backlog.quiet
-        for name, leader_epoch in payload.stopped.items():
-            if leader_epoch != BEING_DELETED and self._holds(node, name):
-                backlog.stopping.discard(name)  # it was assigned to the broker again meanwhile
-            elif name not in backlog.quiet:
-                backlog.stops.setdefault(name, leader_epoch)
-        for name, is_new in payload.ordered.items():
-            if self._holds(node, name) and name not in backlog.stopping:
-                backlog.order(name, is_new=is_new)
-        for topic, indexes in payload.changed.items():
-            found = self.image.topics.get(topic)
-            if found is not None:
-                backlog.change(topic, (index for index in indexes if index < len(found.partitions)))
-
-    def _defer(self, backlog: _Backlog, refused: _Payload, mono_ms: int) -> None:
-        if backlog.deferred is None:
-            backlog.deferred, backlog.deferred_until_ms = refused, mono_ms + REFUSED_MS
-        else:
-            backlog.deferred.quieted |= refused.quieted
-            backlog.deferred.stopped |= refused.stopped
-            backlog.deferred.ordered |= refused.ordered
-
-
-def _take(waiting: dict[K, V], count: int = MAX_PARTITIONS) -> dict[K, V]:
-    """Take out and return the first `count` entries."""
-    taken = dict(zip(list(waiting)[:count], list(waiting.values())[:count], strict=True))
-    for key in taken:
-        del waiting[key]
-    return taken
-
 
 def _commands(row: Partition) -> tuple[int, int, tuple[int, ...]]:
     """The fields that make a new LeaderAndIsr necessary when they change."""
     return row.leader, row.leader_epoch, row.replicas
-
-
-def _forgetting(topic: Topic) -> UpdateMetadataTopicState:
-    rows = [
-        UpdateMetadataPartitionState(
-            partition_index=index, leader=BEING_DELETED, leader_epoch=row.leader_epoch, replicas=list(row.replicas)
-        )
-        for index, row in enumerate(topic.partitions)
-    ]
-    return UpdateMetadataTopicState(topic.name, topic.id, rows)
-
-
-def _live(node: BrokerRegistration) -> UpdateMetadataBroker:
-    endpoints = [
-        UpdateMetadataEndpoint(port, host, name, SECURITY_PROTOCOLS.index(node.protocols.get(name, PLAINTEXT)))
-        for name, (host, port) in node.listeners.items()
-    ]
-    return UpdateMetadataBroker(node.id, endpoints, node.rack)
-
-
-def _leader(node: BrokerRegistration) -> LiveLeader:
-    host, port = next(iter(node.listeners.values()), ("", 0))
-    return LiveLeader(node.id, host, port)
