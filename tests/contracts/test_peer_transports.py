@@ -18,7 +18,7 @@ from logkernel.broker.runtime import Runtime
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ADMITTED, Admission, Answer, PeerTransport, RequestContext
-from logkernel.errors import NetworkException
+from logkernel.errors import KafkaError, NetworkException
 from logkernel.kernel import Kernel
 from logkernel.requests.data import FetchRequest, FetchResponse, ReplicaState
 from logkernel.requests.replication import (
@@ -70,6 +70,9 @@ class Door:
 
     def features_epoch(self) -> int:
         return 0
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        raise error
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         """Connections have no state here."""

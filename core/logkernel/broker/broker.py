@@ -37,6 +37,7 @@ from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.broker.turn import Turn
 from logkernel.contracts import Admission, Answer, ListenerSecurity, RequestContext
 from logkernel.controller.effects import Effects
+from logkernel.errors import KafkaError
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
@@ -197,6 +198,9 @@ class Broker:
 
     def features_epoch(self) -> int:
         return self.metadata.image.features_epoch
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        return self.router.refusal(type(request).__name__, request, error)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         if self._started:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from logkernel.contracts import Admission, Answer, BrokerDoor, ListenerSecurity, RequestContext
+from logkernel.errors import KafkaError
 from logkernel.requests.data import ProduceRequest
 
 
@@ -76,6 +77,9 @@ class Gate:
 
     def features_epoch(self) -> int:
         return self._door.features_epoch()
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        return self._door.refusal(request, error)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         if self._gone:

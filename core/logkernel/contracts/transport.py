@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from logkernel.contracts.common import Answer, RequestContext
 from logkernel.contracts.security import ListenerSecurity
+from logkernel.errors import KafkaError
 
 
 class Admission(NamedTuple):
@@ -52,6 +53,11 @@ class BrokerDoor(Protocol):
     def admit(self, listener: str, host: str) -> Admission:
         """Report that a connection from the address `host` was made, or, if it had to wait for those before it, that it
         is its turn (KIP-612)."""
+        ...
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        """Return the response that says that a versionless request failed as a whole. Raises `error` where it has no
+        such response."""
         ...
 
     def disconnected(self, listener: str, connection_id: int) -> None:

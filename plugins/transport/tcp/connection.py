@@ -33,23 +33,16 @@ from functools import partial
 from threading import get_ident
 from typing import Any, Final
 
-from logkernel.attrs_lite import mutable
 from logkernel.contracts import BrokerDoor, ListenerSecurity, RequestContext
 from logkernel.vocabulary import ANONYMOUS, FileSlice, Principal
 
 from . import registry
-from .api import Api, DecodeBody, EncodeBody, Row
-from .frames import (
-    FLEXIBLE_FRAME_HEAD,
-    FRAME_HEAD,
-    MIN_REQUEST,
-    REQUEST_HEAD,
-    diagnose,
-    read_client_id,
-    skip_tags,
-)
+from .api import Row
+from .codecs import SASL_HANDSHAKE, ApiCodec, PendingResponse
+from .frames import MIN_REQUEST, REQUEST_HEAD, diagnose, read_client_id, skip_tags
 from .releases import NEWEST, Release
-from .sasl_server import Offload, Pause, SaslConnection
+from .sasl_gate import Offload
+from .sasl_server import Pause, SaslConnection
 from .wire import DECODE_ERRORS, ENCODE_ERRORS, I32, Part, WireError, fault
 
 log = logging.getLogger("logkernel.tcp")
@@ -76,47 +69,6 @@ TRANSITIONS: Final = {
 """(state, event) → next state; an event that is not listed for a state changes nothing."""
 
 PRODUCE: Final = 0
-SASL_HANDSHAKE: Final = 17
-SASL_AUTHENTICATE: Final = 36
-
-
-class ApiCodec:
-    """One API at one version: how its requests are decoded and its responses encoded, looked up once."""
-
-    __slots__ = (
-        "api", "capabilities", "decode", "encode", "flexible", "frame_head", "head_bytes", "is_own", "key", "refusal",
-        "version",
-    )  # fmt: skip
-
-    def __init__(self, api: Api, version: int) -> None:
-        self.api = api
-        self.key = api.key
-        self.is_own = api.key in (registry.API_VERSIONS_KEY, SASL_HANDSHAKE, SASL_AUTHENTICATE)
-        """Whether the connection may answer it, not the broker."""
-        self.version = version
-        self.flexible = version >= api.row.flexible_from
-        head = FLEXIBLE_FRAME_HEAD if self.flexible and api.key != registry.API_VERSIONS_KEY else FRAME_HEAD
-        self.frame_head: Callable[[int, int], bytes] = head.pack
-        self.head_bytes = head.size - 4
-        """Of the response header, without the frame's size."""
-        self.decode: DecodeBody = api.request_decoder(version)
-        self.encode: EncodeBody = api.response_encoder(version)
-        self.capabilities = api.capabilities_at(version)
-        refuses = type(api).refusal is not Api.refusal
-        self.refusal: Callable[[Any], Any] | None = partial(api.refusal, version) if refuses else None
-
-
-@mutable
-class PendingResponse:
-    """A request whose response has not been sent. `parts` is None until it is answered."""
-
-    codec: ApiCodec
-    correlation_id: int
-    silent: bool
-    """Whether the client expects no response (acks=0)."""
-    parts: list[Part] | None = None
-    last: bool = False
-    """Whether the connection is closed after this response."""
 
 
 def no_clock() -> int:
@@ -193,8 +145,8 @@ class ServerConnection:
         offload: Offload | None = None,
         mono_ns: Callable[[], int] = no_clock,
     ) -> None:
-        """`pause` and `offload` are needed where `security` has mechanisms. `mono_ns` times the reading of requests,
-        once a quota asks for that."""
+        """`pause` and `offload` are needed where `security` has mechanisms. `mono_ns` is a monotonic clock: of how long
+        requests are read, once a quota asks for that, and of when a client authenticates again."""
         self.door = door
         self._spoken = release
         self.codecs = codecs
@@ -215,7 +167,7 @@ class ServerConnection:
         if security is not None and security.mechanisms:
             assert pause is not None
             assert offload is not None
-            self._gate = SaslConnection(self, security, max_request_bytes, pause, offload)
+            self._gate = SaslConnection(self, security, max_request_bytes, pause, offload, mono_ns)
         self._wake = wake
         self._mute = mute
         self._hold_back = HoldBack(self)
@@ -336,6 +288,7 @@ class ServerConnection:
                 return
         context = self._contexts.get(codec) or self._context(codec)
         if context is None:
+            self._turn_away(pending, request)
             return
         try:
             self.door.submit(request, context, partial(self.answer, pending))
@@ -364,20 +317,23 @@ class ServerConnection:
 
     def _answers(self, pending: PendingResponse, request: Any) -> bool:
         """Answer what is asked of the connection itself; False: it is asked of the broker."""
-        if pending.codec.key == registry.API_VERSIONS_KEY:
-            self.answer(pending, self._api_versions(pending.codec.version, request))
+        key, gate = pending.codec.key, self._gate
+        if key == registry.API_VERSIONS_KEY:
+            if gate is None or gate.on_versions(pending, request):
+                self.answer(pending, self._api_versions(pending.codec.version, request))
             return True
-        if self._gate is None:
+        if gate is None:
             return False
-        if pending.codec.key == SASL_HANDSHAKE:
-            return self._gate.on_handshake(pending, request.mechanism)
-        return self._gate.on_authenticate(pending, request.auth_bytes)
+        return (
+            gate.on_handshake(pending, request)
+            if key == SASL_HANDSHAKE
+            else gate.on_authenticate(pending, request.auth_bytes)
+        )
 
     def _context(self, codec: ApiCodec) -> RequestContext | None:
-        """What the broker is told of the client; None, with the connection refused, where it may not ask yet."""
+        """What the broker is told of the client; None: it is not known who that is."""
         name, version = self.software
         if self.principal is None:
-            self.refuse(f"{codec.api.row.name} {self._gate.why_closed() if self._gate else 'before its TLS handshake'}")
             return None
         commands = bool(self.door.commands(self._listener))
         context = self._contexts[codec] = RequestContext(
@@ -385,6 +341,13 @@ class ServerConnection:
             commands=commands, mute=self._hold_back, principal=self.principal, reading_ns=self._hold_back.reading_ns,
         )  # fmt: skip
         return context
+
+    def _turn_away(self, pending: PendingResponse, request: Any) -> None:
+        """A request came before it is known who the client is."""
+        if self._gate is None:
+            self.refuse(f"{pending.codec.api.row.name} before its TLS handshake")
+        else:
+            self._gate.on_other(pending, request)
 
     # ------------------------------------------------------------ who the client is
 
@@ -427,6 +390,8 @@ class ServerConnection:
         if version >= 3 and not response.error_code:
             self.software = (request.client_software_name, request.client_software_version)
             self._contexts.clear()
+        if self._gate is not None and not response.error_code:
+            self._gate.told_versions()
         return response
 
     def _advertised(self) -> list[Row]:
@@ -435,6 +400,7 @@ class ServerConnection:
 
     def _answer_unknown_api_versions(self, correlation_id: int) -> None:
         from logkernel.errors import UnsupportedVersion
+        from logkernel.requests.api_versions import ApiVersionsRequest
 
         from .apis.api_versions import listing
 
@@ -443,7 +409,8 @@ class ServerConnection:
         assert codec is not None
         pending = PendingResponse(codec, correlation_id, False)
         self.unanswered.append(pending)
-        self.answer(pending, listing(self._advertised(), UnsupportedVersion.code))
+        if self._gate is None or self._gate.on_versions(pending, ApiVersionsRequest()):
+            self.answer(pending, listing(self._advertised(), UnsupportedVersion.code))
 
     # ------------------------------------------------------------ out
 
@@ -516,6 +483,8 @@ class ServerConnection:
         """End the connection; `why` says what the peer sent."""
         log.warning("connection refused peer=%s listener=%s: it sent %s", self.peer, self._listener, why)
         self._end(REFUSED)
+        if not self._feeding:
+            self._wake()
 
     def _end(self, event: int) -> None:
         """Take a transition. What waits for its turn is dropped; what is in the output may still go out."""

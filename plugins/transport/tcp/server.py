@@ -18,7 +18,8 @@ from logkernel.contracts import BrokerDoor
 from logkernel.errors import SslAuthenticationException
 
 from .admission import Admissions
-from .connection import OPEN, ApiCodec, ServerConnection
+from .codecs import ApiCodec
+from .connection import OPEN, ServerConnection
 from .polling import busy_poll
 from .releases import NEWEST, release
 from .request_buffer import SHARED_BYTES, RequestBuffer, new_buffer

@@ -23,7 +23,7 @@ from logkernel.broker.runtime import Runtime
 from logkernel.cluster.cluster import Cluster
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Admission, Answer, ListenerSecurity, RequestContext
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, KafkaError
 from logkernel.kernel import Kernel
 from logkernel.plugins.transport.tcp.channel import TcpChannel
 from logkernel.requests import replication as r
@@ -197,6 +197,9 @@ class Door:
 
     def features_epoch(self) -> int:
         return 0
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        raise error
 
     def admit(self, listener: str, host: str) -> Admission:
         self.connections += 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.contracts import ADMITTED, Admission, Answer, RequestContext
+from logkernel.errors import KafkaError
 
 
 class Door:
@@ -44,6 +45,9 @@ class Door:
 
     def features_epoch(self) -> int:
         return 0
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        raise error
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         """Nobody disconnects here."""

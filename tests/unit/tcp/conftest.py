@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from logkernel.broker.handlers.refusals import refusal
 from logkernel.contracts import ADMITTED, Admission, RequestContext
+from logkernel.errors import KafkaError
 from logkernel.plugins.transport.tcp.registry import BY_REQUEST, ROWS
 from logkernel.plugins.transport.tcp.transport import TcpTransport
 
@@ -58,6 +60,9 @@ class FakeDoor:
 
     def features_epoch(self) -> int:
         return 3
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        return refusal(request, error)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         self.gone.append((listener, connection_id))

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from drawn import drawn
 
-from logkernel.errors import SaslAuthenticationFailed, UnsupportedSaslMechanism
+from logkernel.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from logkernel.plugins.transport.tcp import registry
-from logkernel.plugins.transport.tcp import sasl_server as module
+from logkernel.plugins.transport.tcp import sasl_gate as module
 from logkernel.plugins.transport.tcp.connection import DRAINING, OPEN, ServerConnection
-from logkernel.plugins.transport.tcp.sasl_server import TRANSITIONS, Event, OutOfTurn, SaslGate, State
+from logkernel.plugins.transport.tcp.sasl_gate import AGAIN_MS, TRANSITIONS, Event, OutOfTurn, SaslGate, State
 from logkernel.requests.access import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
-from logkernel.requests.groups import HeartbeatResponse
+from logkernel.requests.api_versions import ApiVersionsRequest
+from logkernel.requests.data import ProduceRequest
+from logkernel.requests.groups import HeartbeatRequest, HeartbeatResponse
 from logkernel.vocabulary import Principal
 
 
@@ -119,7 +121,7 @@ def say(gate: SaslGate, message: bytes) -> SaslAuthenticateResponse:
 
 
 def authenticate(gate: SaslGate, user: bytes = b"alice") -> SaslAuthenticateResponse:
-    assert gate.on_handshake("ASK").error_code == 0
+    assert gate.on_handshake("ASK", 0).error_code == 0
     assert say(gate, user).auth_bytes == b"say please"
     return say(gate, b"please")
 
@@ -127,10 +129,12 @@ def authenticate(gate: SaslGate, user: bytes = b"alice") -> SaslAuthenticateResp
 def bring_to(gate: SaslGate, security: Security, state: State) -> None:
     security.lifetime = 1000
     if state is State.EXCHANGING:
-        gate.on_handshake("ASK")
+        gate.on_handshake("ASK", 0)
         say(gate, b"alice")
     elif state is State.FAILED:
-        gate.on_handshake("NONE")
+        gate.on_handshake("NONE", 0)
+    elif state is State.CHOOSING:
+        gate.told_versions()
     elif state is not State.WAITING:
         authenticate(gate)
         if state is State.EXPIRED:
@@ -140,11 +144,16 @@ def bring_to(gate: SaslGate, security: Security, state: State) -> None:
 
 def happen(gate: SaslGate, event: Event) -> None:
     if event is Event.CHOSEN:
-        gate.on_handshake("ASK")
+        gate.on_handshake("ASK", 0)
     elif event is Event.UNKNOWN:
-        gate.on_handshake("NONE")
+        gate.on_handshake("OTHER" if gate.named else "NONE", 0)
     elif event is Event.EXPIRED:
         gate.expire()
+    elif event is Event.TOLD:
+        gate.on_versions()
+        gate.told_versions()
+    elif event is Event.STRAYED:
+        gate.on_other("Metadata")
     else:
         say(gate, {Event.CONTINUED: b"alice", Event.PROVED: b"please", Event.REJECTED: b"no"}[event])
 
@@ -165,7 +174,7 @@ def test_each_event_in_each_state_leads_where_the_table_says(
     after = TRANSITIONS.get((state, event))
     if after is not None:
         happen(gate, event)
-    elif event is Event.EXPIRED:
+    elif event is Event.EXPIRED or (state, event) == (State.PASSED, Event.TOLD):
         happen(gate, event)
         after = state
     else:
@@ -176,13 +185,13 @@ def test_each_event_in_each_state_leads_where_the_table_says(
 
 
 def test_a_mechanism_that_is_not_served_is_answered_with_those_that_are(gate: SaslGate) -> None:
-    response = gate.on_handshake("GSSAPI")
+    response = gate.on_handshake("GSSAPI", 0)
     assert (response.error_code, response.mechanisms) == (UnsupportedSaslMechanism.code, ["ASK", "OTHER"])
     assert gate.state is State.FAILED
 
 
 def test_the_principal_is_known_when_it_is_proved(gate: SaslGate) -> None:
-    gate.on_handshake("ASK")
+    gate.on_handshake("ASK", 0)
     say(gate, b"alice")
     assert gate.principal is None
     assert say(gate, b"please").auth_bytes == b"thanks"
@@ -202,11 +211,40 @@ def test_a_client_stays_who_it_was_when_it_authenticates_again(gate: SaslGate, s
 def test_a_client_keeps_its_mechanism_when_it_authenticates_again(gate: SaslGate, security: Security) -> None:
     security.lifetime = 1000
     authenticate(gate)
-    assert gate.on_handshake("OTHER").error_code == UnsupportedSaslMechanism.code
+    assert gate.on_handshake("OTHER", 0).error_code == 0, "Kafka tells it only by the end of the connection"
+    with pytest.raises(OutOfTurn):
+        say(gate, b"alice")
+
+
+def test_a_client_that_is_in_and_names_no_mechanism_is_told_nothing(gate: SaslGate, security: Security) -> None:
+    security.lifetime = 1000
+    authenticate(gate)
+    with pytest.raises(OutOfTurn, match="a session that began with ASK"):
+        gate.on_handshake("NONE", 0)
+    assert gate.state is State.FAILED
+
+
+def test_a_client_does_not_authenticate_again_at_once(gate: SaslGate, security: Security) -> None:
+    """Kafka lets a second pass after the last time, but not after the first login."""
+    assert gate.takes_handshake(5)
+    security.lifetime = 60_000
+    authenticate(gate)
+    assert gate.takes_handshake(5)
+    authenticate(gate)
+    assert not gate.takes_handshake(AGAIN_MS - 1)
+    assert gate.takes_handshake(AGAIN_MS)
+
+
+def test_a_session_of_less_than_a_second_can_be_renewed(gate: SaslGate, security: Security) -> None:
+    security.lifetime = 300
+    authenticate(gate)
+    authenticate(gate)
+    assert not gate.takes_handshake(149)
+    assert gate.takes_handshake(150)
 
 
 def test_what_a_mechanism_breaks_with_is_not_told_to_the_client(gate: SaslGate, security: Security) -> None:
-    gate.on_handshake("ASK")
+    gate.on_handshake("ASK", 0)
     response = say(gate, b"broken")
     assert response.error_code == SaslAuthenticationFailed.code
     assert "disk" not in str(response.error_message)
@@ -215,7 +253,7 @@ def test_what_a_mechanism_breaks_with_is_not_told_to_the_client(gate: SaslGate, 
 
 def test_nothing_else_is_taken_while_a_mechanism_blocks(gate: SaslGate, security: Security, threads: Threads) -> None:
     security.blocks = True
-    gate.on_handshake("ASK")
+    gate.on_handshake("ASK", 0)
     answers: list[SaslAuthenticateResponse] = []
     gate.on_message(b"alice", answers.append)
     assert (answers, gate.is_open) == ([], False)
@@ -234,6 +272,7 @@ class Timers:
     def __init__(self) -> None:
         self.set: list[tuple[float, Callable[[], None]]] = []
         self.cancelled = 0
+        self.now_ns = 0
 
     def pause(self, wait_ms: float, work: Callable[[], None]) -> Timers:
         self.set.append((wait_ms, work))
@@ -254,12 +293,19 @@ def timers() -> Timers:
 
 
 @pytest.fixture
-def machine(door: Any, security: Security, threads: Threads, timers: Timers) -> ServerConnection:
+def wakes() -> list[str]:
+    """Grows when the connection has its driver send, or close."""
+    return []
+
+
+@pytest.fixture
+def machine(door: Any, security: Security, threads: Threads, timers: Timers, wakes: list[str]) -> ServerConnection:
     door.replies["HeartbeatRequest"] = lambda request: HeartbeatResponse()
     return ServerConnection(
         door, {}, connection_id=1, peer="peer", client_host="127.0.0.1", listener="SASL", max_request_bytes=1 << 20,
-        wake=lambda: None, mute=lambda for_ms: None, defer=lambda action, *facts: action(*facts), security=security,
-        pause=timers.pause, offload=threads.offload,
+        wake=lambda: wakes.append("wake"), mute=lambda for_ms: None, defer=lambda action, *facts: action(*facts),
+        security=security,
+        pause=timers.pause, offload=threads.offload, mono_ns=lambda: timers.now_ns,
     )  # fmt: skip
 
 
@@ -301,13 +347,64 @@ def test_a_request_before_authentication_ends_the_connection(
     assert "before it authenticated; set security.protocol and sasl.mechanism" in caplog.text
 
 
-def test_a_request_in_the_midst_of_authentication_ends_the_connection(
-    machine: ServerConnection, wire: Any, door: Any
+def test_a_request_in_the_midst_of_authentication_is_refused_and_ends_the_connection(
+    machine: ServerConnection, timers: Timers, security: Security, door: Any
 ) -> None:
+    """It was ended without an answer, where Kafka has one."""
     ask(machine, SaslHandshakeRequest("ASK"), 1)
     ask(machine, SaslAuthenticateRequest(b"alice"), 1)
-    machine.feed(memoryview(wire.heartbeat(1)))
+    request = HeartbeatRequest("app", 1, "me")
+    assert ask(machine, request, 4) is None, "who fails is told later"
+    assert [wait_ms for wait_ms, _ in timers.set] == [7]
+    timers.ring()
+    assert answer(machine, request, 4).error_code == IllegalSaslState.code
     assert (machine.state, door.seen) == (DRAINING, [])
+    assert security.failures == [
+        "peer ASK: Heartbeat amid the authentication; send SaslAuthenticate until that has ended"
+    ]
+
+
+def test_a_produce_without_an_answer_in_the_midst_of_authentication_ends_the_connection(
+    machine: ServerConnection, timers: Timers
+) -> None:
+    ask(machine, SaslHandshakeRequest("ASK"), 1)
+    assert ask(machine, ProduceRequest(acks=0, timeout_ms=1), 9) is None
+    assert (machine.state, timers.set) == (DRAINING, [])
+
+
+def test_versions_are_told_once_before_the_handshake(machine: ServerConnection) -> None:
+    for name, state in (("?", OPEN), ("me", OPEN), ("me", DRAINING)):
+        machine.feed(memoryview(frame(ApiVersionsRequest(name, "1"), 4)))
+        assert machine.state == state, name
+
+
+def test_what_is_sent_behind_a_message_waits_while_a_mechanism_blocks(
+    machine: ServerConnection, security: Security, threads: Threads, wire: Any, door: Any, wakes: list[str]
+) -> None:
+    """It ended the connection; Kafka reads it when the mechanism is done."""
+    security.blocks = True
+    ask(machine, SaslHandshakeRequest("ASK"), 1)
+    requests = frame(SaslAuthenticateRequest(b"alice"), 2) + frame(SaslAuthenticateRequest(b"please"), 2)
+    sent = requests + bytes(wire.heartbeat(1))
+    while sent:
+        used = machine.feed(memoryview(sent))
+        sent = sent[used:]
+        assert used or threads.waiting
+        assert machine.wants_data is not bool(threads.waiting)
+        threads.run()
+    assert (machine.state, len(door.seen), len(wakes)) == (OPEN, 1, 2)
+    assert door.seen[0][1].principal == Principal("User", "alice")
+
+
+def test_a_rejected_token_without_headers_ends_the_connection_after_the_delay(
+    machine: ServerConnection, timers: Timers, wakes: list[str]
+) -> None:
+    """Passwords could be tried without the delay, and a connection that was refused from a thread was left open."""
+    ask(machine, SaslHandshakeRequest("ASK"), 0)
+    machine.feed(memoryview(struct.pack(">i", 2) + b"no"))
+    assert (machine.state, machine.wants_data) == (OPEN, False)
+    timers.ring()
+    assert (machine.state, wakes) == (DRAINING, ["wake"])
 
 
 def test_authentication_that_skips_the_handshake_ends_the_connection(machine: ServerConnection) -> None:
@@ -345,8 +442,13 @@ def test_a_client_that_fails_is_told_after_the_delay_and_nothing_is_read_meanwhi
     assert machine.state == DRAINING
 
 
-def test_a_mechanism_that_is_refused_ends_the_connection_after_its_answer(machine: ServerConnection) -> None:
-    assert ask(machine, SaslHandshakeRequest("NTLM"), 1).mechanisms == ["ASK", "OTHER"]
+def test_a_mechanism_that_is_refused_ends_the_connection_after_its_answer(
+    machine: ServerConnection, timers: Timers
+) -> None:
+    request = SaslHandshakeRequest("NTLM")
+    assert ask(machine, request, 1) is None
+    timers.ring()
+    assert answer(machine, request, 1).mechanisms == ["ASK", "OTHER"]
     assert machine.state == DRAINING
 
 
@@ -357,6 +459,7 @@ def test_a_session_that_expired_takes_no_request_until_the_client_authenticates_
     pass_through(machine)
     assert [wait_ms for wait_ms, _ in timers.set] == [60_000]
     timers.ring()
+    timers.now_ns = 60_000_000_000
     pass_through(machine)
     machine.feed(memoryview(wire.heartbeat(1)))
     assert len(door.seen) == 1

@@ -106,7 +106,7 @@ def alter_client_quotas(
     answer(ctx.commit(quotas.alter(request, ctx.metadata.image)))
 
 
-# ---------------------------------------------------------------- refused, as Kafka refuses them on PLAINTEXT
+# ---------------------------------------------------------------- refused, as Kafka refuses them where nobody logs in
 
 
 def sasl_handshake(ctx: HandlerContext, request: SaslHandshakeRequest, context: RequestContext, answer: Answer) -> None:
@@ -116,7 +116,7 @@ def sasl_handshake(ctx: HandlerContext, request: SaslHandshakeRequest, context: 
 def sasl_authenticate(
     ctx: HandlerContext, request: SaslAuthenticateRequest, context: RequestContext, answer: Answer
 ) -> None:
-    message = "this listener does not authenticate; set security.protocol=PLAINTEXT"
+    message = "no authentication has begun; send SaslHandshake first, to a listener that asks who a client is"
     answer(SaslAuthenticateResponse(error_code=IllegalSaslState.code, error_message=message))
 
 

@@ -47,6 +47,17 @@ def _(request: data.ProduceRequest, error: KafkaError) -> data.ProduceResponse:
 
 
 @refusal.register
+def _(request: data.FetchRequest, error: KafkaError) -> data.FetchResponse:
+    """Partitions of topics by name carry it, too; a client that names topics by their ids looks at the whole only."""
+    response = data.FetchResponse(error_code=error.code)
+    for topic in request.topics:
+        if topic.topic:
+            rows = [data.PartitionData(row.partition, error.code, -1, records=b"") for row in topic.partitions]
+            response.responses.append(data.FetchableTopicResponse(topic.topic, rows))
+    return response
+
+
+@refusal.register
 def _(request: offsets.ListOffsetsRequest, error: KafkaError) -> offsets.ListOffsetsResponse:
     response = offsets.ListOffsetsResponse()
     for topic in request.topics:
@@ -198,6 +209,16 @@ def _(request: access.AlterUserScramCredentialsRequest, error: KafkaError) -> ac
     users = dict.fromkeys([*(row.name for row in request.deletions), *(row.name for row in request.upsertions)])
     rows = [access.AlterUserScramCredentialsResult(user, error.code, str(error)) for user in users]
     return access.AlterUserScramCredentialsResponse(results=rows)
+
+
+@refusal.register
+def _(
+    request: access.DescribeUserScramCredentialsRequest, error: KafkaError
+) -> access.DescribeUserScramCredentialsResponse:
+    rows = [
+        access.DescribeUserScramCredentialsResult(user.name, error.code, str(error)) for user in request.users or ()
+    ]
+    return access.DescribeUserScramCredentialsResponse(error_code=error.code, error_message=str(error), results=rows)
 
 
 @refusal.register

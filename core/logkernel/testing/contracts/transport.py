@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from logkernel.contracts import ADMITTED, Admission, Answer, Listener, RequestContext, Transport
-from logkernel.errors import NetworkException
+from logkernel.errors import KafkaError, NetworkException
 from logkernel.kernel import Kernel
 from logkernel.requests.groups import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from logkernel.requests.replication import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -60,6 +60,9 @@ class Door:
 
     def features_epoch(self) -> int:
         return 3
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        raise error
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         self.gone.append((listener, connection_id))

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from logkernel.contracts import BrokerDoor
 from logkernel.errors import KafkaError
-from logkernel.plugins.transport.tcp.connection import REFUSED, PendingResponse, ServerConnection
+from logkernel.plugins.transport.tcp.codecs import PendingResponse
+from logkernel.plugins.transport.tcp.connection import REFUSED, ServerConnection
 from logkernel.requests.data import (
     FetchableTopicResponse,
     FetchRequest,

@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36), versions 0-2: refused, no listener here authenticates."""
+"""SaslAuthenticate (key 36), versions 0-2: `sasl_server` answers it, or the broker, which refuses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SaslHandshake (key 17), versions 0-1: refused, no listener here authenticates."""
+"""SaslHandshake (key 17), versions 0-1: `sasl_server` answers it, or the broker, which refuses it."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from logkernel.attrs_lite import evolve
 from logkernel.cluster.gate import Gate
 from logkernel.contracts import Admission, Answer, BrokerDoor, ListenerSecurity, RequestContext
+from logkernel.errors import KafkaError
 from logkernel.testing.simulation.world.connection import GHOSTS_MS, Way, as_answered, as_sent
 from logkernel.testing.simulation.world.stage import Stage
 
@@ -132,6 +133,9 @@ class _Channel:
 
     def commands(self, listener: str) -> frozenset[str]:
         return self._gate.commands(listener)
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        return self._gate.refusal(request, error)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         self._gate.disconnected(listener, connection_id)
