@@ -1,4 +1,4 @@
-"""A Kerberos of a test's own: MIT's KDC on 127.0.0.1, with principals and keytabs."""
+"""A Kerberos of a test's own: MIT's KDC on 127.0.0.1, with principals and keytabs; and a second one that it trusts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,37 @@ from pathlib import Path
 from attrs import define, field
 from outside_tools import missing
 
-REALM = "TEST.LOCAL"
+REALM, OTHER_REALM = "TEST.LOCAL", "OTHER.LOCAL"
 TRIES = 5
 """To start on a port that was free a moment ago."""
+_CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+static long shift(void) { return atol(getenv("SHIFT_S")); }
+time_t time(time_t *at) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (at) *at = now.tv_sec;
+  return now.tv_sec;
+}
+int gettimeofday(struct timeval *restrict at, void *restrict zone) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  at->tv_sec = now.tv_sec;
+  at->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+int clock_gettime(clockid_t clock, struct timespec *at) {
+  int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+  int failed = real(clock, at);
+  if (clock == CLOCK_REALTIME) at->tv_sec += shift();
+  return failed;
+}
+"""
+"""The clock of a KDC that is wrong by SHIFT_S."""
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 
@@ -26,6 +54,7 @@ class Kdc:
 
     folder: Path
     port: int
+    realm: str = REALM
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     @property
@@ -52,15 +81,18 @@ class Kdc:
         commands = []
         for principal in principals:
             commands += [f"addprinc -randkey {options} {principal}", f"ktadd -k {path} {principal}"]
-        self._run("kadmin.local", "-r", REALM, text="\n".join([*commands, ""]))
+        self._run("kadmin.local", "-r", self.realm, text="\n".join([*commands, ""]))
         assert path.exists()
         return path
 
-    def start(self) -> None:
-        command = [_found("krb5kdc"), "-n", "-r", REALM]
+    def start(self, shift_s: int = 0) -> None:
+        """With a clock that is fast by `shift_s`."""
+        command = [_found("krb5kdc"), "-n", "-r", self.realm]
+        clock = {"LD_PRELOAD": str(self._clock()), "SHIFT_S": str(shift_s)} if shift_s else {}
         self.process = subprocess.Popen(
-            command, env=os.environ | self.environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
+            command, env=os.environ | self.environment | clock, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
         assert self.process.stderr is not None
         said = []
         for line in self.process.stderr:
@@ -78,6 +110,23 @@ class Kdc:
             self.process.stderr.close()
             self.process = None
 
+    def trust(self, other: Kdc) -> None:
+        """Principals of the other realm may have tickets for services of this one; programs find both."""
+        for kdc in (self, other):
+            kdc._run("kadmin.local", "-r", kdc.realm, text=f"addprinc -pw shared krbtgt/{self.realm}@{other.realm}\n")
+        self.krb5_conf.write_text(
+            self.krb5_conf.read_text() + f" {other.realm} = {{\n  kdc = 127.0.0.1:{other.port}\n }}\n"
+            f"[domain_realm]\n localhost = {self.realm}\n"
+        )
+
+    def _clock(self) -> Path:
+        """A library for the KDC, by which it has another time."""
+        library = self.folder / "clock.so"
+        if not library.exists():
+            (self.folder / "clock.c").write_text(_CLOCK)
+            self._run("cc", "-shared", "-fPIC", "-o", str(library), str(self.folder / "clock.c"), "-ldl")
+        return library
+
     def _run(self, program: str, *arguments: str, text: str = "") -> None:
         command = [_found(program), *arguments]
         done = subprocess.run(
@@ -88,19 +137,19 @@ class Kdc:
     def write(self) -> None:
         """Its files and database."""
         self.krb5_conf.write_text(
-            f"[libdefaults]\n default_realm = {REALM}\n dns_lookup_kdc = false\n dns_lookup_realm = false\n"
+            f"[libdefaults]\n default_realm = {self.realm}\n dns_lookup_kdc = false\n dns_lookup_realm = false\n"
             " rdns = false\n dns_canonicalize_hostname = false\n udp_preference_limit = 1\n"
-            f"[realms]\n {REALM} = {{\n  kdc = 127.0.0.1:{self.port}\n }}\n"
+            f"[realms]\n {self.realm} = {{\n  kdc = 127.0.0.1:{self.port}\n }}\n"
         )
         (self.folder / "kdc.conf").write_text(
             f'[kdcdefaults]\n kdc_listen = ""\n kdc_tcp_listen = 127.0.0.1:{self.port}\n'
-            f"[realms]\n {REALM} = {{\n  database_name = {self.folder}/principals\n"
+            f"[realms]\n {self.realm} = {{\n  database_name = {self.folder}/principals\n"
             f"  key_stash_file = {self.folder}/stash\n  acl_file = {self.folder}/acl\n  max_life = 1h\n"
             "  supported_enctypes = aes256-cts-hmac-sha1-96:normal aes128-cts-hmac-sha1-96:normal\n }\n"
             f"[logging]\n kdc = FILE:{self.folder}/kdc.log\n"
         )
         if not (self.folder / "stash").exists():
-            self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+            self._run("kdb5_util", "create", "-s", "-r", self.realm, "-P", "master")
 
 
 def _found(program: str) -> str:
@@ -118,14 +167,14 @@ def _free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Kdc]:
+def serving(folder: Path, realm: str = REALM) -> Iterator[Kdc]:
     """A KDC that answers. Skips the test where it, or the package gssapi, is missing."""
     if find_spec("gssapi") is None:
         missing("the package gssapi is not installed (the extra `kerberos`)")
     for program in ("krb5kdc", "kdb5_util", "kadmin.local"):
         _found(program)
     for tries_left in reversed(range(TRIES)):
-        kdc = Kdc(folder, _free_port())
+        kdc = Kdc(folder, _free_port(), realm)
         kdc.write()
         try:
             kdc.start()

@@ -1,4 +1,4 @@
-"""A ZooKeeper that asks who clients are: certificates by TLS at one port, users by SASL's DIGEST-MD5 at two."""
+"""A ZooKeeper that asks who clients are: certificates by TLS at one port, users by SASL at two."""
 
 from __future__ import annotations
 
@@ -68,19 +68,23 @@ def write_identity(path: Path, host: str, by: str = "ours") -> Path:
     return path
 
 
+def digest() -> str:
+    """Of users with passwords, as a section `Server` has it. Skips where pure-sasl is missing."""
+    if importlib.util.find_spec("puresasl") is None:
+        missing("pure-sasl is not installed")
+    return f'{MODULE} required user_{USER}="{PASSWORD}" user_{OTHER}="another";'
+
+
 @contextmanager
-def secured(folder: Path, *extra: str) -> Iterator[Secured]:
-    """Skips where no ZooKeeper can be started, or pure-sasl is missing."""
+def secured(folder: Path, *extra: str, login: str = "", jvm: tuple[str, ...] = ()) -> Iterator[Secured]:
+    """`login` is the server's own; by default that of `digest`. Skips where no ZooKeeper can be started."""
     why = zookeepers.absent()
-    if why is None and importlib.util.find_spec("puresasl") is None:
-        why = "pure-sasl is not installed"
     if why is not None:
         missing(why)
     (folder / "ca.pem").write_text(authorities.ca_pem())
     server = write_identity(folder / "server.pem", "127.0.0.1")
     write_identity(folder / "broker.pem", "broker")
-    users = f'user_{USER}="{PASSWORD}" user_{OTHER}="another";'
-    (folder / "server.conf").write_text(f"Server {{ {MODULE} required {users} }};\n")
+    (folder / "server.conf").write_text(f"Server {{ {login or digest()} }};\n")
     (port,) = zookeepers.free_ports(1)
     lines = (
         f"secureClientPort={port}", "secureClientPortAddress=127.0.0.1",
@@ -90,6 +94,6 @@ def secured(folder: Path, *extra: str) -> Iterator[Secured]:
         f"ssl.trustStore.location={folder / 'ca.pem'}", "ssl.trustStore.type=PEM", "ssl.clientAuth=need",
         "ssl.clientHostnameVerification=false", "ssl.enabledProtocols=TLSv1.2,TLSv1.3", *extra,
     )  # fmt: skip
-    jvm = (f"-Djava.security.auth.login.config={folder / 'server.conf'}",)
+    jvm = (f"-Djava.security.auth.login.config={folder / 'server.conf'}", *jvm)
     with zookeepers.zookeeper(folder / "zk", lines, jvm) as started:
         yield Secured(started, port, folder)

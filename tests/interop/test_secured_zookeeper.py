@@ -8,12 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import kafka_with_zookeeper as with_zookeeper
 import pytest
+import secured_members
 import secured_zookeeper
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
+from secured_members import Member
 from secured_zookeeper import OTHER, PASSWORD, USER, Secured, login
 from served_over_zookeeper import SETTINGS, Served
 
@@ -22,17 +23,6 @@ from logkernel.cli import main
 from logkernel.plugins.transport.zookeeper.layout import OPEN, SENSITIVE
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
-COMMON = {"offsets.topic.replication.factor": "2", "offsets.topic.num.partitions": "1"}
-
-
-class Member(with_zookeeper.apache_kafka.KafkaMember):  # type: ignore[misc, name-defined]
-    """Logs in by the file that Java's property names."""
-
-    brief = True
-
-    def command(self) -> list[str]:
-        java, *words = super().command()
-        return [java, f"-Djava.security.auth.login.config={self.folder / 'login.conf'}", *words]
 
 
 @pytest.fixture
@@ -44,14 +34,8 @@ def zookeeper(tmp_path: Path) -> Iterator[Secured]:
 
 @pytest.fixture
 def kafka(tmp_path: Path, zookeeper: Secured, apache_kafka: ModuleType) -> Iterator[Member]:
-    member = Member(tmp_path / "kafka", 1, f"{zookeeper.secure}/kafka", {**zookeeper.broker(), **COMMON})
-    member.prepare()
-    (tmp_path / "kafka" / "login.conf").write_text(f"Client {{ {login()} }};\n")
-    member.start()
-    try:
+    with secured_members.serving(tmp_path / "kafka", zookeeper, zookeeper.secure, login()) as member:
         yield member
-    finally:
-        member.stop()
 
 
 def sasl(user: str, password: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -24,6 +25,7 @@ from logkernel.errors import REFUSALS, NetworkException, RequestTimedOut, SslAut
 
 from .client import READY, ClientConnection
 from .client_security import Authentication, authentication_of, failure, security_of, tls_session
+from .login_threads import on_thread
 from .response_buffer import ResponseBuffer
 from .wire import WireError
 
@@ -441,7 +443,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         try:
             while machine.challenge is not None and self._closed is None:
                 challenge = machine.challenge
-                machine.respond(await self._loop.run_in_executor(None, authentication.respond, challenge))
+                machine.respond(await on_thread(self._loop, partial(authentication.respond, challenge)))
         except Exception as error:
             self._fail(error)
             return

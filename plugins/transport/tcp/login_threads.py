@@ -1,4 +1,5 @@
-"""Threads for mechanisms that block. A login is answered in time, whatever its thread does.
+"""Threads for mechanisms that block, of listeners (`LoginThreads`) and of clients (`on_thread`). A login is answered in
+time, whatever its thread does.
 
 A thread cannot be ended from outside. One that does not return in time is given up: its client is refused, and another
 takes its place. Where `MOST_GIVEN_UP` of them still run, further logins wait, and are refused as their time ends. The
@@ -7,12 +8,14 @@ threads are daemons, so that none holds up the end of the process.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from concurrent.futures import Future
+from typing import Final, TypeVar
 
 from logkernel.errors import RequestTimedOut
 
@@ -20,6 +23,7 @@ MOST_AT_ONCE: Final = 16
 MOST_GIVEN_UP: Final = 64
 
 Done = Callable[[bytes, BaseException | None], None]
+T = TypeVar("T")
 
 
 class _Login:
@@ -99,3 +103,22 @@ class LoginThreads:
             self._waiting.remove(login)
         self._begin()
         login.done(b"", RequestTimedOut("the password was not checked in time; see what its checker waits for"))
+
+
+def on_thread(loop: AbstractEventLoop, work: Callable[[], T]) -> asyncio.Future[T]:
+    """Do `work` on a thread of its own; the future has its result, or what it raised, on the loop's thread.
+
+    A KDC or an issuer of tokens may be waited for: the loop's own threads would be busy with that, and others wait for
+    them; the end of the loop and of the process would wait as well.
+    """
+    found: Future[T] = Future()
+    found.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            found.set_result(work())
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=run, name="logkernel-login", daemon=True).start()
+    return asyncio.wrap_future(found, loop=loop)

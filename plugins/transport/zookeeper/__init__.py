@@ -5,6 +5,7 @@ them with brokers of Apache Kafka 3.
     plan               what a controller writes for its changes; pure
     options            settings, addresses; pure
     client             kazoo with our TLS, answers of bounded size, and the reason of each failure
+    tickets            its login by Kerberos
     refusals           these reasons, as problem and remedy; pure
     connection         a client, bounded in time
     reading, writing   nodes to facts; what any broker may write
@@ -50,7 +51,8 @@ SETTINGS = (
     Setting(
         "zookeeper.sasl.jaas.config", PASSWORD, None, None,
         "As whom this broker logs in to ZooKeeper by SASL: the section Client of Kafka's JAAS file, or the whole file's"
-        ' text; org.apache.zookeeper.server.auth.DigestLoginModule required username="…" password="…"; A setting of'
+        ' text; org.apache.zookeeper.server.auth.DigestLoginModule required username="…" password="…"; or Kerberos by'
+        " com.sun.security.auth.module.Krb5LoginModule, with a keytab and a principal, or a ticket cache. A setting of"
         " logkernel: Kafka reads a file that java.security.auth.login.config names.",
         own=True,
     ),

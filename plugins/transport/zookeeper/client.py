@@ -1,5 +1,5 @@
-"""kazoo's client as a `Connection` uses it: TLS by our own contexts, answers of bounded size, reads of many nodes, and
-news of each attempt to connect."""
+"""kazoo's client as a `Connection` uses it: TLS by our own contexts, logins by Kerberos, answers of bounded size, reads
+of many nodes, and news of each attempt to connect."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol import serialization as wire
 from kazoo.protocol.connection import ConnectionDropped, SASLException
 
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, NetworkException, SaslAuthenticationFailed
 from logkernel.security.tls import TlsSettings
+
+from .options import KerberosLogin, Login
+from .tickets import TicketLogin
 
 if TYPE_CHECKING:
     import ssl
@@ -104,10 +107,13 @@ class _MultiRead:
 class Client(KazooClient):  # type: ignore[misc]
     """See the module."""
 
-    def __init__(self, tried: Tried, tls: TlsSettings | None, **arguments: Any) -> None:
+    def __init__(
+        self, tried: Tried, tls: TlsSettings | None, login: Login | KerberosLogin | None, **arguments: Any
+    ) -> None:
         """Raises `ConfigError` if what TLS needs is not good."""
-        super().__init__(handler=None if tls is None else _Handler(tls), **arguments)
+        super().__init__(handler=None if tls is None else _Handler(tls), sasl_options=_sasl(login), **arguments)
         read, connect = self._connection._read, self._connection._connect
+        by_ticket = TicketLogin(login, self._connection) if isinstance(login, KerberosLogin) else None
 
         def bounded(length: int, timeout: float) -> Any:
             if not 0 <= length <= MAX_ANSWER_BYTES:
@@ -116,10 +122,18 @@ class Client(KazooClient):  # type: ignore[misc]
 
         def noted(host: str, address: str, port: int) -> Any:
             try:
+                if by_ticket is not None:
+                    by_ticket.begin(host)
                 found = connect(host, address, port)
             except (SASLException, SessionClosedRequireSaslError) as error:  # for which kazoo's loop has no case
                 tried(host, port, error)
                 raise AuthFailedError(str(error)) from error
+            except SaslAuthenticationFailed as error:
+                tried(host, port, error)
+                raise AuthFailedError("no login") from error
+            except NetworkException as error:
+                tried(host, port, error)
+                raise ConnectionDropped("no ticket") from error
             except Exception as error:
                 tried(host, port, error)
                 raise
@@ -128,8 +142,17 @@ class Client(KazooClient):  # type: ignore[misc]
 
         self._connection._read = bounded
         self._connection._connect = noted
+        if by_ticket is not None:
+            self._connection._authenticate_with_sasl = by_ticket.authenticate
 
     def read_many(self, paths: Sequence[str]) -> Any:
         answer = self.handler.async_result()
         self._call(_MultiRead(paths), answer)
         return answer
+
+
+def _sasl(login: Login | KerberosLogin | None) -> dict[str, str] | None:
+    """What kazoo is told of a login; it logs in where it is told anything."""
+    if isinstance(login, Login):
+        return {"mechanism": login.mechanism, "username": login.user, "password": login.password.reveal()}
+    return None if login is None else {"mechanism": login.mechanism}

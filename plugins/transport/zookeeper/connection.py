@@ -36,9 +36,9 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id
 from logkernel.errors import ClusterAuthorizationFailed, KafkaStorageError
 
 from .client import Client
-from .options import JAAS, Login, Options
+from .options import JAAS, Options
 from .plan import Check, Create, Delete, Operation, Set
-from .refusals import MECHANISM, Refusal, refusal_of
+from .refusals import Refusal, refusal_of
 
 BULK: Final = 100
 """Nodes that one request reads."""
@@ -95,15 +95,14 @@ class Connection:
         """It was connected once, or all servers refused it."""
         self._refusals: dict[tuple[str, int], Refusal] = {}
         """Server → why it was of no use, since the connection was there last."""
-        login = options.login
         self._client = Client(
             self._tried,
             options.tls,
+            options.login,
             hosts=options.address.hosts,
             timeout=options.session_timeout_ms / 1000,
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0),
             auth_data=[("digest", options.digest.reveal())] if options.digest else [],
-            sasl_options=None if login is None else _sasl(login),
             logger=kazoo_log,
         )
         self._client.add_listener(self._changed)
@@ -339,10 +338,6 @@ def _sound(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise KafkaStorageError(f"ZooKeeper refused a request ({answer!r}); its log may say why")
     return answer
-
-
-def _sasl(login: Login) -> dict[str, str]:
-    return {"mechanism": MECHANISM, "username": login.user, "password": login.password.reveal()}
 
 
 def _forbidden() -> ClusterAuthorizationFailed:

@@ -1,8 +1,10 @@
-"""How ZooKeeper is reached: from settings with Kafka's names to what a connection needs. Pure."""
+"""How ZooKeeper is reached: from settings with Kafka's names to what a connection needs. Pure, but for a look at the
+keytab of a login."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from logkernel.attrs_lite import frozen
 from logkernel.contracts import Settings
@@ -13,12 +15,20 @@ from logkernel.vocabulary import Secret
 
 from .layout import OPEN, SENSITIVE
 
+if TYPE_CHECKING:
+    from logkernel.security.sasl.gssapi import GssapiClient
+
 DEFAULT_PORT: Final = 2181
 ALL, READ = 31, 1
 """Permissions of an ACL, as ZooKeeper numbers them."""
 JAAS: Final = "zookeeper.sasl.jaas.config"
+SERVICE: Final = "zookeeper"
+"""First part of ZooKeeper's principals, where the login has no `serviceName`."""
 DIGEST_LOGIN: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
-_MODULES: Final = {DIGEST_LOGIN: "DIGEST-MD5"}
+_MODULES: Final = {
+    DIGEST_LOGIN: "DIGEST-MD5",
+    **{module: family for module, family in jaas.MODULES.items() if family == "GSSAPI"},
+}
 _TYPES: Final = {"pem": "PEM", "p12": "PKCS12", "pfx": "PKCS12", "jks": "JKS"}
 """Ending of a store's name → its type."""
 
@@ -60,6 +70,18 @@ class Login:
 
     user: str
     password: Secret
+    mechanism: str = "DIGEST-MD5"
+
+
+@frozen
+class KerberosLogin:
+    """As whom SASL's GSSAPI logs in."""
+
+    user: str
+    """The principal; empty: that of the ticket cache."""
+    new_mechanism: Callable[[str], GssapiClient]
+    """Takes the name of ZooKeeper's server."""
+    mechanism: str = "GSSAPI"
 
 
 @frozen
@@ -74,7 +96,7 @@ class Options:
     """user:password, as whom this broker is known to ZooKeeper by its scheme digest."""
     set_acl: bool = False
     tls: TlsSettings | None = None
-    login: Login | None = None
+    login: Login | KerberosLogin | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Options:
@@ -117,7 +139,7 @@ class Options:
         return [own] if path.startswith(SENSITIVE) else [own, (READ, "world", "anyone")]
 
 
-def _login(settings: Settings) -> Login | None:
+def _login(settings: Settings) -> Login | KerberosLogin | None:
     text = settings.get(JAAS)
     if not text:
         return None
@@ -127,6 +149,10 @@ def _login(settings: Settings) -> Login | None:
             f"{JAAS} has sections, and none is called Client; write Client {{ {DIGEST_LOGIN} required …; }};"
         )
     module = jaas.parse(client, JAAS, _MODULES)
+    if module.family == "GSSAPI":
+        from logkernel.security.kerberos.logins import client_of_module
+
+        return KerberosLogin(module.option("principal") or "", client_of_module(module, JAAS, SERVICE))
     user, password = module.option("username"), module.option("password")
     if not user or not password:
         raise ConfigError(f'{JAAS}: {"password" if user else "username"} is missing; write username="…" password="…"')

@@ -8,10 +8,10 @@ from kazoo.exceptions import AuthFailedError, SessionClosedRequireSaslError, Ses
 from kazoo.protocol.connection import SASLException
 
 from logkernel.attrs_lite import frozen
+from logkernel.errors import NetworkException, SaslAuthenticationFailed
 
-from .options import JAAS, Options
+from .options import JAAS, KerberosLogin, Login, Options
 
-MECHANISM: Final = "DIGEST-MD5"
 _MISMATCHES: Final = (62, 64)
 """X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL."""
 _TRUST: Final = "put the CA of its certificate into zookeeper.ssl.truststore.location"
@@ -41,15 +41,16 @@ def refusal_of(server: str, error: BaseException, options: Options) -> Refusal |
     if isinstance(error, SessionExpiredError):
         return None
     if isinstance(error, AuthFailedError | SessionClosedRequireSaslError) and options.login is not None:
-        return Refusal(
-            f"{server} refuses the login of {options.login.user!r} by {MECHANISM}; correct {JAAS}, or give ZooKeeper"
-            f" this user in the section Server of its own login file", is_certain=True, ends_all=True,
-        )  # fmt: skip
+        return Refusal(_refused(server, options.login), is_certain=True, ends_all=True)
+    if isinstance(error, SaslAuthenticationFailed):
+        return Refusal(f"this broker cannot log in at {server}: {error}", is_certain=True, ends_all=True)
+    if isinstance(error, NetworkException):  # no KDC answers
+        return Refusal(f"this broker cannot log in at {server}: {error}")
     if isinstance(error, SASLException):
         if _lacks_sasl():
             text = f"{JAAS} needs the package pure-sasl; install logkernel[zookeeper]"
         else:
-            text = f"{server} does not log in by {MECHANISM} ({cause}); look into ZooKeeper's log"
+            text = f"{server} does not log in by DIGEST-MD5 ({cause}); look into ZooKeeper's log"
         return Refusal(text, is_certain=True, ends_all=True)
     verified = getattr(cause, "verify_message", None)
     if verified:
@@ -64,6 +65,13 @@ def refusal_of(server: str, error: BaseException, options: Options) -> Refusal |
         )
         return Refusal(f"{server} refuses TLS ({words}); {remedy}", is_certain=True)
     return _ended(server, error, cause, options)
+
+
+def _refused(server: str, login: Login | KerberosLogin) -> str:
+    who = f"{server} refuses the login of {login.user or 'the ticket cache'!r} by {login.mechanism}"
+    if isinstance(login, KerberosLogin):
+        return f"{who}; compare the keytab of ZooKeeper with its key at the KDC, and the clocks: its log says more"
+    return f"{who}; correct {JAAS}, or give ZooKeeper this user in the section Server of its own login file"
 
 
 def _ended(server: str, error: BaseException, cause: BaseException, options: Options) -> Refusal | None:

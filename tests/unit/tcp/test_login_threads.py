@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from logkernel.errors import RequestTimedOut
-from logkernel.plugins.transport.tcp.login_threads import LoginThreads
+from logkernel.plugins.transport.tcp.login_threads import LoginThreads, on_thread
 
 LONG_MS, SHORT_MS = 60_000, 1
 Answer = tuple[bytes, BaseException | None]
@@ -130,3 +130,26 @@ def test_a_thread_that_hangs_does_not_hold_up_the_end_of_the_process() -> None:
         end.set()
 
     run(go)
+
+
+def test_a_clients_login_ends_with_its_loop_and_not_the_loop_with_it() -> None:
+    async def go(end: threading.Event) -> None:
+        loop = asyncio.get_running_loop()
+        assert await on_thread(loop, lambda: b"yes") == b"yes"
+        with pytest.raises(ZeroDivisionError, match="a bug"):
+            await on_thread(loop, failing)
+        late = on_thread(loop, hanging(end))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await late
+
+    left: list[threading.Thread] = []
+
+    async def then(end: threading.Event) -> None:
+        await go(end)
+        left.extend(thread for thread in threading.enumerate() if thread.name == "logkernel-login")
+
+    run(then)
+    (thread,) = left
+    assert thread.daemon
+    thread.join()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from logkernel.errors import ConfigError
 from logkernel.plugins.transport.zookeeper import SETTINGS
-from logkernel.plugins.transport.zookeeper.options import Address, Options
+from logkernel.plugins.transport.zookeeper.options import Address, KerberosLogin, Login, Options
 
 DEFAULTS = {row.name: row.typed(row.default) if row.default is not None else None for row in SETTINGS}
 
@@ -78,7 +80,7 @@ Client {{
 @pytest.mark.parametrize("text", [LOGIN, f"Client {{{LOGIN}}};", FILE])
 def test_a_login_is_kafkas_section_or_its_whole_file(text: str) -> None:
     found = of(zookeeper_sasl_jaas_config=text, zookeeper_set_acl=True).login
-    assert found is not None
+    assert isinstance(found, Login)
     assert (found.user, found.password.reveal()) == ("k", "planted; }")
 
 
@@ -97,6 +99,31 @@ def test_a_login_that_is_none_is_refused_without_its_password(text: str, told: s
         of(zookeeper_sasl_jaas_config=text)
     assert told in str(refused.value)
     assert "planted" not in str(refused.value)
+
+
+KERBEROS = 'com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true principal="kafka/h@T";'
+
+
+def test_a_login_by_kerberos_names_its_principal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", ModuleType("gssapi"))
+    found = of(zookeeper_sasl_jaas_config=f"Client {{ {KERBEROS} }};", zookeeper_set_acl=True).login
+    assert isinstance(found, KerberosLogin)
+    assert (found.mechanism, found.user) == ("GSSAPI", "kafka/h@T")
+
+
+def test_a_login_by_kerberos_that_cannot_be_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", ModuleType("gssapi"))
+    for wrong, told in (
+        ("useKeyTab=true keyTab=k", r"without a principal; write principal=.* in zookeeper\.sasl\.jaas\.config"),
+        ("keyTab=k", r"zookeeper\.sasl\.jaas\.config: only one of useKeyTab=true and keyTab"),
+        ("doNotPrompt=true", r"zookeeper\.sasl\.jaas\.config: Krb5LoginModule has neither a keytab nor"),
+        ('useKeyTab=true keyTab="/nowhere" principal=a', "cannot read the keytab '/nowhere'; name a file"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            of(zookeeper_sasl_jaas_config=KERBEROS.partition("useTicket")[0] + f"{wrong};")
+    monkeypatch.setitem(sys.modules, "gssapi", None)  # as if it was not installed
+    with pytest.raises(ConfigError, match=r"cannot be imported .*; install logkernel\[kerberos\]"):
+        of(zookeeper_sasl_jaas_config=KERBEROS)
 
 
 def test_stores_have_the_type_that_their_names_end_with() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
@@ -18,6 +19,8 @@ _KDC_UNREACH: Final = 0x96C73A9C
 """`KRB5_KDC_UNREACH` of MIT's and Heimdal's libraries, as 32 bits without a sign."""
 _REPLAY_CACHE: Final = "dfl:"
 """MIT's own, in a file beside the clock's last minutes: without it, a client's token could be sent again."""
+_NO_KEYS: Final = "MEMORY:logkernel-no-keys"
+"""Of a client with a ticket cache: the library would get tickets by the system's keys, and keep the GIL meanwhile."""
 _numbers = itertools.count()
 
 
@@ -55,14 +58,19 @@ def _failures() -> Iterator[None]:
 
 
 class KeytabTickets:
-    """Tickets that the keys of a keytab get from a KDC. They are kept in memory, and shared by connections."""
+    """Tickets that the keys of a keytab get from a KDC. They are kept in memory, and shared by connections.
+
+    How long they last is asked once, before they are shared: a login holds them while it waits for a KDC, and who asks
+    meanwhile waits in the library with the GIL, and stops the whole process.
+    """
 
     def __init__(self, keytab: str, principal: str) -> None:
         self._keytab = file_of(keytab)
         self._principal = principal
         self._lock = threading.Lock()
         self._credentials: Any = None
-        self._lifetime_s = 0
+        self._renew_at_s = 0.0
+        """By the clock of the system, as tickets end by that."""
         number = next(_numbers)
         # Two take turns: logins that began before may still use the older one.
         self._caches = itertools.cycle([f"MEMORY:logkernel-{number}-{turn}" for turn in range(2)])
@@ -70,9 +78,10 @@ class KeytabTickets:
 
     def current(self) -> Any:
         with self._lock:
-            if self._credentials is None or _left_s(self._credentials) <= self._lifetime_s * RENEW_AT:
-                self._credentials = self._acquired()
-                self._lifetime_s = _left_s(self._credentials)
+            if self._credentials is None or time.time() >= self._renew_at_s:
+                found = self._acquired()
+                self._renew_at_s = time.time() + _left_s(found) * (1 - RENEW_AT)
+                self._credentials = found
                 self._cache = next(self._caches)
             return self._credentials
 
@@ -91,7 +100,7 @@ class CachedTickets:
 
     def __init__(self, cache: str | None = None, principal: str | None = None) -> None:
         """Without a cache, that of the environment (KRB5CCNAME) or the system; without a principal, the cache's."""
-        self._store = {"ccache": file_of(cache)} if cache else None
+        self._store = {"client_keytab": _NO_KEYS} | ({"ccache": file_of(cache)} if cache else {})
         self._principal = principal
 
     def current(self) -> Any:
@@ -124,6 +133,7 @@ class Context:
     def __init__(self, context: Any) -> None:
         context.__DEFER_STEP_ERRORS__ = False  # else `step` returns a token, and the next property raises
         self._context = context
+        self._first: bytes | None = None
 
     @property
     def complete(self) -> bool:
@@ -140,7 +150,13 @@ class Context:
     def lifetime_s(self) -> int | None:
         return _left_s(self._context)
 
+    def begin(self) -> None:
+        """Of a client: make the first token, for which a KDC may be asked."""
+        self._first = self.step(None)
+
     def step(self, token: bytes | None) -> bytes:
+        if token is None and self._first is not None:
+            return self._first
         with _failures():
             return self._context.step(token) or b""
 
@@ -154,12 +170,12 @@ class Context:
 
 
 def initiator(tickets: Tickets, service: str, host: str) -> Context:
-    """Return a client's context with a service; may ask a KDC. Raises `GssError`."""
+    """Return a client's context with a service, and its first token in it; may ask a KDC. Raises `GssError`."""
     gssapi = package()
     credentials = tickets.current()
     flags = gssapi.RequirementFlag
     with _failures():
-        return Context(
+        found = Context(
             gssapi.SecurityContext(
                 name=gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service),
                 creds=credentials,
@@ -168,6 +184,8 @@ def initiator(tickets: Tickets, service: str, host: str) -> Context:
                 flags=flags.mutual_authentication | flags.out_of_sequence_detection,
             )
         )
+    found.begin()
+    return found
 
 
 def acceptors(keytab: str, principal: str | None, service: str | None) -> Callable[[], Context]:

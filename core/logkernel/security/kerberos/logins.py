@@ -9,6 +9,7 @@ from typing import Any, Final
 from logkernel.errors import ConfigError
 from logkernel.security import jaas
 from logkernel.security.kerberos import gss
+from logkernel.security.kerberos.asking import Asking
 from logkernel.security.kerberos.short_names import ShortNames
 from logkernel.security.sasl.gssapi import GssapiClient, GssapiServer
 
@@ -26,8 +27,19 @@ def client_of(module: jaas.LoginModule | None, values: Mapping[str, Any]) -> Cal
     service = _service(module, values[SERVICE])
     if not service:
         raise ConfigError(f"GSSAPI needs {SERVICE}, which is not set; set it to the brokers' name, e.g. kafka")
-    tickets = _tickets(module, values[KEYTAB], values[PRINCIPAL])
-    return lambda host: GssapiClient(lambda: gss.initiator(tickets, service, host))
+    tickets, asking = _tickets(module, values[KEYTAB], values[PRINCIPAL]), Asking()
+    return lambda host: GssapiClient(lambda: asking.run(lambda: gss.initiator(tickets, service, host)))
+
+
+def client_of_module(module: jaas.LoginModule, name: str, service: str) -> Callable[[str], GssapiClient]:
+    """Return what makes a client's mechanism for a host, by a login module alone, which is in the setting `name`;
+    `service` is asked for where it has no `serviceName`. Raises `ConfigError`."""
+    gss.package()
+    given = module.option("serviceName") or service
+    tickets, asking = _tickets(module, None, None, name), Asking()
+    return lambda host: GssapiClient(
+        lambda: asking.run(lambda: gss.initiator(tickets, given, host)), f"serviceName of {name}"
+    )
 
 
 def server_of(text: str | None, settings: Mapping[str, str], wall_ms: Callable[[], int]) -> Callable[[], GssapiServer]:
@@ -56,38 +68,43 @@ def _service(module: jaas.LoginModule | None, given: str | None) -> str | None:
     return given or by_login
 
 
-def _tickets(module: jaas.LoginModule | None, keytab: str | None, principal: str | None) -> gss.FirstOf:
+def _tickets(
+    module: jaas.LoginModule | None, keytab: str | None, principal: str | None, setting: str = jaas.NAME
+) -> gss.FirstOf:
     found: list[gss.Tickets] = []
     if module is None:
         if keytab is None:
             found.append(gss.CachedTickets(None, principal))
     else:
-        by_login = _keytab(module)
+        by_login = _keytab(module, setting)
         for name, known, other in (
             (KEYTAB, by_login, keytab),
             (PRINCIPAL, module.option("principal"), principal),
         ):
             if other is not None and known != other:
-                raise ConfigError(f"{jaas.NAME} and {name} differ; give one of them")
+                raise ConfigError(f"{setting} and {name} differ; give one of them")
         keytab, principal = by_login, module.option("principal")
         if module.is_on("useTicketCache"):  # Java asks it before the keytab
             found.append(gss.CachedTickets(module.option("ticketCache"), principal))
         elif keytab is None:
             raise ConfigError(
-                f"{jaas.NAME}: Krb5LoginModule has neither a keytab nor a ticket cache, and nobody is asked for a "
+                f"{setting}: Krb5LoginModule has neither a keytab nor a ticket cache, and nobody is asked for a "
                 'password; write useKeyTab=true keyTab="…" principal="…", or useTicketCache=true'
             )
     if keytab is not None:
         if not principal:
-            raise ConfigError(f'the keytab {keytab!r} is given without a principal; give {PRINCIPAL}, or principal="…"')
+            remedy = (
+                f'give {PRINCIPAL}, or principal="…"' if setting == jaas.NAME else f'write principal="…" in {setting}'
+            )
+            raise ConfigError(f"the keytab {keytab!r} is given without a principal; {remedy}")
         if not os.access(keytab.removeprefix("FILE:"), os.R_OK):
             raise ConfigError(f"cannot read the keytab {keytab!r}; name a file that exists, and may be read")
         found.append(gss.KeytabTickets(keytab, principal))
     return gss.FirstOf(*found)
 
 
-def _keytab(module: jaas.LoginModule) -> str | None:
+def _keytab(module: jaas.LoginModule, setting: str = jaas.NAME) -> str | None:
     keytab = module.option("keyTab")
     if module.is_on("useKeyTab") == (keytab is not None):
         return keytab
-    raise ConfigError(f'{jaas.NAME}: only one of useKeyTab=true and keyTab="…" is given; give both')
+    raise ConfigError(f'{setting}: only one of useKeyTab=true and keyTab="…" is given; give both')

@@ -67,9 +67,11 @@ class GssapiClient:
 
     name: str = "GSSAPI"
 
-    def __init__(self, new_context: Callable[[], GssContext]) -> None:
-        """`new_context` is asked when the exchange begins, and may wait for a KDC."""
+    def __init__(self, new_context: Callable[[], GssContext], service: str = "sasl.kerberos.service.name") -> None:
+        """`new_context` is asked when the exchange begins, and may wait for a KDC. `service` is what the broker's
+        service is set by, for who reads an error."""
         self._new_context = new_context
+        self._service = service
         self._context: GssContext | None = None
         self._chosen = False
 
@@ -80,9 +82,9 @@ class GssapiClient:
             return self._next(challenge)
         except GssError as error:
             if error.unreachable:
-                raise NetworkException(f"GSSAPI: {error}") from error
+                raise NetworkException(f"GSSAPI: {error}; start a KDC, or correct the realm's in krb5.conf") from error
             raise SaslAuthenticationFailed(
-                f"GSSAPI: {error}; check the principal, its keytab or ticket, and sasl.kerberos.service.name"
+                f"GSSAPI: {error}; check the principal, its keytab or ticket, the clocks, and {self._service}"
             ) from error
 
     def _next(self, challenge: bytes) -> bytes:
@@ -149,7 +151,10 @@ class GssapiServer:
             return b""
         except GssError as error:
             # For the log alone: it may say which keys the broker has.
-            log.info("a token of GSSAPI is refused: %s", repr(str(error))[:500])
+            log.info(
+                "a token of GSSAPI is refused: %s; compare the keytab with the KDC's keys (klist -k), and the clocks",
+                repr(str(error))[:500],
+            )
             raise SaslAuthenticationFailed(
                 "the broker does not take the client's ticket; check sasl.kerberos.service.name, the host name, and "
                 "the clocks"
