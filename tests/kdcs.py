@@ -81,7 +81,7 @@ class Kdc:
         commands = []
         for principal in principals:
             commands += [f"addprinc -randkey {options} {principal}", f"ktadd -k {path} {principal}"]
-        self._run("kadmin.local", "-r", self.realm, text="\n".join([*commands, ""]))
+        self.run("kadmin.local", "-r", self.realm, text="\n".join([*commands, ""]))
         assert path.exists()
         return path
 
@@ -113,7 +113,7 @@ class Kdc:
     def trust(self, other: Kdc) -> None:
         """Principals of the other realm may have tickets for services of this one; programs find both."""
         for kdc in (self, other):
-            kdc._run("kadmin.local", "-r", kdc.realm, text=f"addprinc -pw shared krbtgt/{self.realm}@{other.realm}\n")
+            kdc.run("kadmin.local", "-r", kdc.realm, text=f"addprinc -pw shared krbtgt/{self.realm}@{other.realm}\n")
         self.krb5_conf.write_text(
             self.krb5_conf.read_text() + f" {other.realm} = {{\n  kdc = 127.0.0.1:{other.port}\n }}\n"
             f"[domain_realm]\n localhost = {self.realm}\n"
@@ -124,10 +124,10 @@ class Kdc:
         library = self.folder / "clock.so"
         if not library.exists():
             (self.folder / "clock.c").write_text(_CLOCK)
-            self._run("cc", "-shared", "-fPIC", "-o", str(library), str(self.folder / "clock.c"), "-ldl")
+            self.run("cc", "-shared", "-fPIC", "-o", str(library), str(self.folder / "clock.c"), "-ldl")
         return library
 
-    def _run(self, program: str, *arguments: str, text: str = "") -> None:
+    def run(self, program: str, *arguments: str, text: str = "") -> None:
         command = [_found(program), *arguments]
         done = subprocess.run(
             command, env=os.environ | self.environment, input=text, capture_output=True, text=True, timeout=60
@@ -149,7 +149,7 @@ class Kdc:
             f"[logging]\n kdc = FILE:{self.folder}/kdc.log\n"
         )
         if not (self.folder / "stash").exists():
-            self._run("kdb5_util", "create", "-s", "-r", self.realm, "-P", "master")
+            self.run("kdb5_util", "create", "-s", "-r", self.realm, "-P", "master")
 
 
 def _found(program: str) -> str:

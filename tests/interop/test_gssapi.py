@@ -1,10 +1,12 @@
-"""Kerberos, by a KDC: our clients and brokers, others' clients at our broker, and our clients at Apache Kafka."""
+"""Kerberos, by KDCs of two realms: our clients and brokers, others' clients at our broker, and our clients at Apache
+Kafka; in plain text and by TLS."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +16,13 @@ from typing import Any
 
 import kdcs
 import pytest
+import secure_brokers
 import secure_clients
 from attrs import define
-from kdcs import REALM, Kdc
+from kdcs import OTHER_REALM, REALM, Kdc
+from kerberos_logins import MODULE, fill
+from kerberos_logins import login as jaas
+from outside_tools import missing
 from secure_clients import VALUES, Java, Login, Refused, Write
 
 import logkernel
@@ -30,12 +36,13 @@ from logkernel.vocabulary import Principal
 
 pytestmark = pytest.mark.interop
 SERVICE = "kafka"
-MODULE = "com.sun.security.auth.module.Krb5LoginModule required"
+MAPPED = f"RULE:[1:$1@$0](.*@{OTHER_REALM})s/@.*/-of-other/,DEFAULT"
+"""Rules of listeners with TLS."""
 
 
 @define
 class Realm:
-    """The KDC, and keytabs."""
+    """The KDC, keytabs, and certificates."""
 
     kdc: Kdc
     broker: Path
@@ -43,20 +50,29 @@ class Realm:
     bob: Path
     stale: Path
     """Of carol, whose keys are others now."""
+    zoe: Path
+    """Of the other realm."""
+    files: Path
+    """As `secure_brokers.write_files` has them, for localhost."""
 
 
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
-    with kdcs.serving(tmp_path_factory.mktemp("kdc")) as kdc, pytest.MonkeyPatch.context() as patch:
+    folder = tmp_path_factory.mktemp("kdc")
+    (folder / "other").mkdir()
+    with (
+        kdcs.serving(folder) as kdc,
+        kdcs.serving(folder / "other", OTHER_REALM) as other,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        kdc.trust(other)
         for name, value in kdc.environment.items():
             patch.setenv(name, value)
         stale = kdc.keytab("carol", name="stale")
         kdc.keytab("carol", name="newer")
-        yield Realm(kdc, kdc.keytab(f"{SERVICE}/localhost"), kdc.keytab("alice"), kdc.keytab("bob"), stale)
-
-
-def jaas(keytab: Path, principal: str) -> str:
-    return f'{MODULE} useKeyTab=true storeKey=true keyTab="{keytab}" principal="{principal}@{REALM}";'
+        service = kdc.keytab(f"{SERVICE}/localhost")
+        files = secure_brokers.write_files(folder, "localhost")
+        yield Realm(kdc, service, kdc.keytab("alice"), kdc.keytab("bob"), stale, other.keytab("zoe"), files)
 
 
 def ours(keytab: Path, principal: str = "alice", **others: str) -> dict[str, Any]:
@@ -67,6 +83,22 @@ def ours(keytab: Path, principal: str = "alice", **others: str) -> dict[str, Any
         "sasl.kerberos.service.name": SERVICE,
         "sasl.jaas.config": jaas(keytab, principal),
     } | others
+
+
+def by_tls(realm: Realm, protocol: str = "SASL_SSL") -> dict[str, Any]:
+    """What a client has to add."""
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(realm.files / "ca.pem")}
+    return {"security.protocol": protocol, **trust}
+
+
+def zoe(realm: Realm, **others: Any) -> dict[str, Any]:
+    """Settings of a client from the other realm."""
+    return ours(realm.zoe, **{"sasl.jaas.config": jaas(realm.zoe, "zoe", OTHER_REALM), **others})
+
+
+def keys(realm: Realm) -> dict[str, str]:
+    """What a broker shows."""
+    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(realm.files / "localhost.pem")}
 
 
 def as_librdkafka(keytab: Path, principal: str = "alice") -> dict[str, Any]:
@@ -82,15 +114,6 @@ def as_librdkafka(keytab: Path, principal: str = "alice") -> dict[str, Any]:
 def by_cache(cache: Path) -> dict[str, Any]:
     login = f'{MODULE} useTicketCache=true ticketCache="{cache}" serviceName="{SERVICE}";'
     return {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI", "sasl.jaas.config": login}
-
-
-def fill(cache: Path, keytab: Path, principal: str) -> None:
-    """What kinit does."""
-    import gssapi
-
-    name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
-    store = {"client_keytab": f"FILE:{keytab}", "ccache": f"FILE:{cache}"}
-    assert gssapi.Credentials(name=name, usage="initiate", store=store).lifetime
 
 
 # ------------------------------------------------------------ mechanisms at a KDC
@@ -125,6 +148,13 @@ def test_a_ticket_gives_the_principal_and_the_end(realm: Realm, new_server: Call
     assert server.principal == Principal("User", "brief")
     assert server.expires_ms is not None
     assert 0 < server.expires_ms <= 600_000, "5 minutes, and as much that clocks may differ by"
+
+
+def test_a_principal_of_another_realm_is_nobody_by_default(
+    realm: Realm, new_server: Callable[[], GssapiServer]
+) -> None:
+    with pytest.raises(SaslAuthenticationFailed, match=f"no rule is for 'zoe@{OTHER_REALM}'; add one to"):
+        exchanged(client(gss.KeytabTickets(str(realm.zoe), f"zoe@{OTHER_REALM}")), new_server())
 
 
 def test_what_a_client_sent_cannot_be_sent_again(realm: Realm, new_server: Callable[[], GssapiServer]) -> None:
@@ -199,19 +229,22 @@ def test_a_broker_without_keys_does_not_start(realm: Realm, keytab: str, princip
 
 @pytest.fixture(scope="module")
 def broker(realm: Realm, start_module_broker: Callable[..., Any]) -> Any:
-    """Only User:ALICE may do anything: the rules have to have mapped alice."""
+    """Only User:ALICE may do anything, and User:zoe-of-other: the rules have to have mapped alice and zoe."""
     settings = {
         "sasl.enabled.mechanisms": "GSSAPI",
         "sasl.kerberos.service.name": SERVICE,
         "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": jaas(realm.broker, f"{SERVICE}/localhost"),
         "sasl.kerberos.principal.to.local.rules": f"RULE:[1:$1@$0](a.*@{REALM})s/@.*//U,RULE:[1:$1](bob)",
+        "listener.name.sasl_ssl.gssapi.sasl.jaas.config": jaas(realm.broker, f"{SERVICE}/localhost"),
+        "listener.name.sasl_ssl.sasl.kerberos.principal.to.local.rules": MAPPED,
+        **keys(realm),
         "authorizer.class.name": "standard",
-        "super.users": "User:ALICE;User:ADAM",
+        "super.users": "User:ALICE;User:ADAM;User:alice;User:zoe-of-other",
         "connections.max.reauth.ms": "2000",
         "connection.failed.authentication.delay.ms": "1",
     }
     words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    return start_module_broker(*words, listen="SASL_PLAINTEXT://localhost:0")
+    return start_module_broker(*words, listen="SASL_PLAINTEXT://localhost:0,SASL_SSL://localhost:0")
 
 
 def roundtrip(bootstrap: str, settings: dict[str, Any], topic: str) -> list[bytes]:
@@ -232,6 +265,8 @@ def test_our_clients_get_in(broker: Any, realm: Realm, tmp_path: Path) -> None:
     assert roundtrip(broker.bootstrap, ours(realm.alice), "by-keytab") == VALUES
     assert roundtrip(broker.bootstrap, as_librdkafka(realm.alice), "as-librdkafka") == VALUES
     assert roundtrip(broker.bootstrap, by_cache(cache), "by-cache") == VALUES
+    assert roundtrip(broker.addresses[1], ours(realm.alice, **by_tls(realm)), "by-tls") == VALUES
+    assert roundtrip(broker.addresses[1], zoe(realm, **by_tls(realm)), "by-another-realm") == VALUES
 
     async def run() -> None:
         given = {name.replace(".", "_"): value for name, value in ours(realm.alice).items()}
@@ -277,6 +312,7 @@ WRONG: dict[str, tuple[Callable[[Realm], dict[str, Any]], str]] = {
         "kafak/localhost@TEST.LOCAL not found",
     ),
     "no rule": (lambda realm: ours(realm.broker, "kafka/localhost"), "no rule is for 'kafka/localhost@TEST.LOCAL'"),
+    "another realm": (zoe, f"no rule is for 'zoe@{OTHER_REALM}'"),
     "no cache": (lambda realm: by_cache(realm.kdc.folder / "none"), "No (Kerberos )?credentials"),
 }
 
@@ -300,13 +336,29 @@ def test_who_may_do_nothing_is_let_in_and_sees_nothing(broker: Any, realm: Realm
         assert not admin.list_topics()
 
 
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("client", ["kafka_python", "aiokafka"])
-def test_python_clients_get_in(client: str, broker: Any, realm: Realm) -> None:
+def test_python_clients_get_in(client: str, protocol: str, broker: Any, realm: Realm) -> None:
     """They take the ticket of the environment. confluent-kafka's wheels have no GSSAPI."""
     write: Write = getattr(secure_clients, client)
     fill(realm.kdc.folder / "default.ccache", realm.alice, "alice")
-    given = Login("SASL_PLAINTEXT", "GSSAPI")
-    assert write(broker.bootstrap, given, client.replace("_", "-")) == VALUES
+    given = Login(protocol, "GSSAPI", ca=str(realm.files / "ca.pem") if protocol == "SASL_SSL" else "")
+    address = broker.addresses[protocol == "SASL_SSL"]
+    assert write(address, given, f"{client}-{protocol}".replace("_", "-")) == VALUES
+
+
+def test_librdkafka_gets_in_by_tls(kcat: str, broker: Any, realm: Realm) -> None:
+    """That of Debian's kcat, by Cyrus SASL. It runs a program for a ticket."""
+    if not list(Path("/usr/lib").glob("*/sasl2/libgssapiv2.so")):
+        missing("Cyrus SASL has no GSSAPI (Debian: libsasl2-modules-gssapi-mit)")
+    fill(realm.kdc.folder / "default.ccache", realm.alice, "alice")
+    rows = {**as_librdkafka(realm.alice), "security.protocol": "sasl_ssl", "sasl.kerberos.kinit.cmd": "true"}
+    rows["ssl.ca.location"] = str(realm.files / "ca.pem")
+    words = [word for name, value in rows.items() for word in ("-X", f"{name}={value}")]
+    command = [kcat, "-b", broker.addresses[1], *words, "-t", "librdkafka"]
+    subprocess.run([*command, "-P", "-p", "0"], input=b"one\ntwo\n", check=True, timeout=60)
+    read = subprocess.run([*command, "-C", "-o", "beginning", "-e", "-q"], capture_output=True, check=True, timeout=60)
+    assert read.stdout.split() == VALUES
 
 
 @pytest.fixture
@@ -315,30 +367,40 @@ def java(apache_kafka: ModuleType, tmp_path: Path) -> Java:
 
 
 def test_javas_client_gets_in_and_is_refused(java: Java, broker: Any, realm: Realm) -> None:
-    login = Login("SASL_PLAINTEXT", "GSSAPI", user=f"alice@{REALM}", keytab=str(realm.alice))
-    assert java(broker.bootstrap, login, "java") == VALUES
+    """By TLS from another realm, and in plain text."""
+    ca = str(realm.files / "ca.pem")
+    login = Login("SASL_SSL", "GSSAPI", user=f"zoe@{OTHER_REALM}", keytab=str(realm.zoe), ca=ca)
+    assert java(broker.addresses[1], login, "java") == VALUES
+    plain = Login("SASL_PLAINTEXT", "GSSAPI", user=f"kafka/localhost@{REALM}", keytab=str(realm.broker))
     with pytest.raises(Refused, match="no rule is for"):
-        java(broker.bootstrap, login.by(user=f"kafka/localhost@{REALM}", keytab=str(realm.broker)), "java")
+        java(broker.bootstrap, plain, "java")
 
 
 # ------------------------------------------------------------ Apache Kafka
 
 
 @pytest.fixture(scope="module")
-def kafka(apache_kafka: ModuleType, realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of its listener for GSSAPI."""
+def kafka(apache_kafka: ModuleType, realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """The addresses of its listeners for GSSAPI: in plain text, and by TLS."""
     server = apache_kafka.KafkaServer(tmp_path_factory.mktemp("kafka"))
-    port = sys.modules["server"].free_port()  # where `apache_kafka` has it from
+    free_port = sys.modules["server"].free_port  # where `apache_kafka` has it from
+    addresses = [f"localhost:{free_port()}" for _ in range(2)]
+    listeners = ",".join(f"{name}://{address}" for name, address in zip(("KRB", "KRBS"), addresses, strict=True))
+    own = jaas(realm.broker, f"{SERVICE}/localhost")
     plain, controller = f"127.0.0.1:{server.port}", f"127.0.0.1:{server.controller_port}"
     server.settings.update(
         {
-            "listeners": f"PLAINTEXT://{plain},CONTROLLER://{controller},KRB://localhost:{port}",
-            "advertised.listeners": f"PLAINTEXT://{plain},KRB://localhost:{port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,KRB:SASL_PLAINTEXT",
-            "listener.name.krb.sasl.enabled.mechanisms": "GSSAPI",
+            "listeners": f"PLAINTEXT://{plain},CONTROLLER://{controller},{listeners}",
+            "advertised.listeners": f"PLAINTEXT://{plain},{listeners}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,KRB:SASL_PLAINTEXT,"
+            "KRBS:SASL_SSL",
+            "sasl.enabled.mechanisms": "GSSAPI",
             "listener.name.krb.connections.max.reauth.ms": "2500",
             "sasl.kerberos.service.name": SERVICE,
-            "listener.name.krb.gssapi.sasl.jaas.config": jaas(realm.broker, f"{SERVICE}/localhost"),
+            "listener.name.krb.gssapi.sasl.jaas.config": own,
+            "listener.name.krbs.gssapi.sasl.jaas.config": own,
+            "listener.name.krbs.sasl.kerberos.principal.to.local.rules": MAPPED,
+            **keys(realm),
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "1",
         }
@@ -346,15 +408,17 @@ def kafka(apache_kafka: ModuleType, realm: Realm, tmp_path_factory: pytest.TempP
     server.prepare()
     server.start()
     try:
-        yield f"localhost:{port}"
+        yield addresses
     finally:
         server.stop()
 
 
 @pytest.mark.longest
-def test_our_clients_get_into_apache_kafka(kafka: str, realm: Realm) -> None:
-    assert roundtrip(kafka, ours(realm.alice), "by-keytab") == VALUES
-    with logkernel.connect(kafka, **as_librdkafka(realm.bob, "bob")) as log:
+def test_our_clients_get_into_apache_kafka(kafka: list[str], realm: Realm) -> None:
+    assert roundtrip(kafka[0], ours(realm.alice), "by-keytab") == VALUES
+    assert roundtrip(kafka[1], ours(realm.alice, **by_tls(realm)), "by-tls") == VALUES
+    assert roundtrip(kafka[1], zoe(realm, **by_tls(realm)), "by-another-realm") == VALUES
+    with logkernel.connect(kafka[0], **as_librdkafka(realm.bob, "bob")) as log:
         with log.producer(linger_ms=0) as producer:
             first = producer.send("by-keytab", b"first").result(60).timestamp_ms
             made = producer.metrics()["connection-creation-total"]
@@ -367,12 +431,20 @@ def test_our_clients_get_into_apache_kafka(kafka: str, realm: Realm) -> None:
 
 
 @pytest.mark.longest
-@pytest.mark.parametrize("case", ["a principal without key", "a key of before", "another service"])
-def test_apache_kafka_refuses_ours(kafka: str, realm: Realm, case: str) -> None:
+@pytest.mark.parametrize("case", ["a principal without key", "a key of before", "another service", "another realm"])
+def test_apache_kafka_refuses_ours(kafka: list[str], realm: Realm, case: str) -> None:
+    """As ours does; of names that no rule is for, it does not say why."""
     settings, why = WRONG[case]
-    with logkernel.connect(kafka, **settings(realm)) as log, pytest.raises(LogkernelError, match=why) as raised:
-        log.topics()
-    assert kafka in str(raised.value)
+    timeout_ms = 60_000
+    if case == "another realm":
+        why, timeout_ms = "the broker closed the connection before it answered", 1_500
+    with (
+        logkernel.connect(kafka[0], **settings(realm)) as log,
+        log.admin(default_api_timeout_ms=timeout_ms) as admin,
+        pytest.raises(LogkernelError, match=why) as raised,
+    ):
+        admin.list_topics()
+    assert kafka[0] in str(raised.value)
 
 
 def test_a_kdc_that_is_gone_is_waited_for(broker: Any, realm: Realm) -> None:
@@ -395,11 +467,13 @@ def test_a_kdc_that_is_gone_is_waited_for(broker: Any, realm: Realm) -> None:
 
 
 def test_brokers_log_in_at_each_other(realm: Realm) -> None:
-    """With the keytab of their listener, as who they are there: super user `kafka`."""
+    """By TLS, with the keytab of their listener, as who they are there: super user `kafka`."""
     listeners = "IN://localhost:0"
     settings = {
         "listeners": listeners,
-        "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+        "listener.security.protocol.map": "IN:SASL_SSL",
+        **keys(realm),
+        **{name: value for name, value in by_tls(realm).items() if name.startswith("ssl.")},
         "inter.broker.listener.name": "IN",
         "sasl.kerberos.service.name": SERVICE,
         "listener.name.in.gssapi.sasl.jaas.config": jaas(realm.broker, f"{SERVICE}/localhost"),
