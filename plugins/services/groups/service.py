@@ -20,6 +20,7 @@ from logkernel.errors import (
     MessageTooLarge,
     PluginError,
     RecordListTooLarge,
+    UnsupportedVersion,
 )
 from logkernel.requests.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -70,9 +71,11 @@ from logkernel.requests.transactions import TxnOffsetCommitRequest
 
 from ..append_faults import COORDINATOR_FAULTS
 from . import transactions
+from .consumer.heartbeat import FEATURE as CONSUMER_FEATURE
 from .machine import GroupsMachine
 from .records import fits
 from .settings import GroupSettings
+from .streams.heartbeat import FEATURE as STREAMS_FEATURE
 from .streams.target import STICKY
 
 TOPIC_OF: Final = {0: GROUP_TOPIC, 1: TRANSACTION_TOPIC}
@@ -140,6 +143,8 @@ class GroupsService:
                 names = dict.fromkeys(request.groups_names)
                 return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in names]
             case ConsumerGroupDescribeRequest() | StreamsGroupDescribeRequest():
+                if self._is_off(request):
+                    return ()
                 return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
         raise TypeError(f"groups do not answer {type(request).__name__}")
 
@@ -158,11 +163,18 @@ class GroupsService:
                 return DescribeGroupsResponse([row for response in responses for row in response.groups])
             case DeleteGroupsRequest():
                 return DeleteGroupsResponse(results=[row for response in responses for row in response.results])
+            case ConsumerGroupDescribeRequest() | StreamsGroupDescribeRequest() if self._is_off(request):
+                return self.refusal(request, UnsupportedVersion.code)
             case ConsumerGroupDescribeRequest():
                 return ConsumerGroupDescribeResponse(groups=[row for found in responses for row in found.groups])
             case StreamsGroupDescribeRequest():
                 return StreamsGroupDescribeResponse(groups=[row for found in responses for row in found.groups])
         raise TypeError(f"groups do not answer {type(request).__name__}")
+
+    def _is_off(self, request: ConsumerGroupDescribeRequest | StreamsGroupDescribeRequest) -> bool:
+        """Is the protocol off whose groups it asks for? Kafka's tools look at the classic ones then."""
+        feature = CONSUMER_FEATURE if isinstance(request, ConsumerGroupDescribeRequest) else STREAMS_FEATURE
+        return not self._cluster.feature_level(feature)
 
     def _find_coordinators(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
         topic = TOPIC_OF.get(request.key_type)

@@ -16,6 +16,7 @@ from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services import groups
 from logkernel.requests import consumer_groups, streams_groups, transactions
 from logkernel.requests import groups as requests
+from logkernel.requests.consumer_groups import ConsumerGroupDescribeRequest
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -28,12 +29,16 @@ from logkernel.requests.groups import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
 )
+from logkernel.requests.streams_groups import StreamsGroupDescribeRequest
 
 CONTEXT = RequestContext(listener="PLAINTEXT")
 
 
 class OneBroker:
     nodes: Sequence[tuple[int, str, int, str | None]] = [(7, "example.org", 9092, None)]
+
+    def __init__(self) -> None:
+        self.features = {"group.version": 1, "streams.version": 1}
 
     def brokers(self, listener: str) -> Sequence[tuple[int, str, int, str | None]]:
         assert listener == "PLAINTEXT"
@@ -47,6 +52,9 @@ class OneBroker:
         return None
 
     topic_id = topic_name = partition_count
+
+    def feature_level(self, name: str) -> int:
+        return self.features[name]
 
     def task_assignor(self, name: str) -> Any:
         return None
@@ -114,6 +122,24 @@ def test_a_part_a_group() -> None:
     delete = DeleteGroupsRequest(["a", "my-group"])
     assert [(shard, part.groups_names) for shard, part in ours.split(delete, 50)] == [(47, ["a"]), (12, ["my-group"])]
     assert [shard for shard, _ in ours.split(JoinGroupRequest(group_id="my-group"), 50)] == [12]
+
+
+@pytest.mark.parametrize(
+    ("feature", "off", "on"),
+    [
+        ("group.version", ConsumerGroupDescribeRequest(["a", "b"]), StreamsGroupDescribeRequest(["a"])),
+        ("streams.version", StreamsGroupDescribeRequest(["a", "b"]), ConsumerGroupDescribeRequest(["a"])),
+    ],
+)
+def test_groups_of_a_protocol_that_is_off_are_not_described(feature: str, off: Any, on: Any) -> None:
+    """Kafka's `kafka-streams-groups` tells by UNSUPPORTED_VERSION that it can't know a group's internal topics."""
+    cluster = OneBroker()
+    ours = service(cluster)
+    assert len(ours.split(off, 50)) == 2
+    cluster.features[feature] = 0
+    assert not ours.split(off, 50)
+    assert [(row.group_id, row.error_code) for row in ours.join(off, [], CONTEXT).groups] == [("a", 35), ("b", 35)]
+    assert len(ours.split(on, 50)) == 1
 
 
 def test_every_shard_is_asked_for_its_groups() -> None:
