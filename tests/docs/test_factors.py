@@ -159,6 +159,44 @@ def test_every_selection_is_a_factors_or_that_of_outside() -> None:
     assert {path.stem for path in SELECTIONS.iterdir()} == {*OTHERS, "outside"}
 
 
+PAST_NAMES = {
+    "groups": "tests/scenarios/groups/conftest.py",
+    "transactions": "tests/scenarios/transactions/conftest.py",
+    "zookeeper": "tests/scenarios/zookeeper/test_sessions.py",
+    "testing": "core/logkernel/testing/kafka/watched.py",
+}
+"""Folders of scenarios, and what has them import a built-in plugin, where others ask for it by its name."""
+
+
+def test_outside_has_all_scenarios_that_reach_a_plugin_by_its_name() -> None:
+    """A folder that imports the built-in tests the built-in also in the environment `outside`."""
+    folders = {path.parent.name for path in (ROOT / "tests" / "scenarios").glob("*/test_*.py")}
+    selected = {Path(path) for path in (SELECTIONS / "outside.txt").read_text().split()}
+    chosen = {path.name for path in selected if path.parent == Path("tests/scenarios")}
+    assert chosen == folders - {*PAST_NAMES}, "add the folder to tests/selections/outside.txt"
+    for folder, file in PAST_NAMES.items():
+        imports = re.search(r"^from logkernel\.plugins\.", (ROOT / file).read_text(), re.MULTILINE)
+        assert imports, f"{folder} reaches its plugins by name now; add it to tests/selections/outside.txt"
+
+
+def test_outside_takes_every_plugin_of_the_matrix_by_its_name() -> None:
+    """Also brokers over a real ZooKeeper, which no scenario has."""
+    assert "tests/matrix/test_whole.py" in (SELECTIONS / "outside.txt").read_text().split()
+    assert "LOGKERNEL_MATRIX" not in tox()["testenv:outside"]["set_env"], "pairwise has each plugin"
+    assert "zookeeper" in {each["transport"] for each in plugin_matrix.chosen("")}
+
+
+@pytest.mark.skipif(os.environ.get("TOX_ENV_NAME") != "outside", reason="not inside the environment `outside`")
+def test_every_built_in_is_hidden_and_replaced_by_its_copy() -> None:
+    from logkernel.installed import entry_points
+
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["logkernel"]
+    wanted = {name: module.replace("logkernel.plugins", "acme_copies") for name, module in declared.items()}
+    found = list(entry_points("logkernel"))
+    assert {point.name: point.target for point in found} == wanted
+    assert len(found) == len(wanted)
+
+
 ENVIRONMENT = tuple(os.environ.get("TOX_ENV_NAME", "").split("-"))
 
 
