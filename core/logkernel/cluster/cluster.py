@@ -16,11 +16,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from logkernel.broker.loop_calls import call_on
 from logkernel.broker.serve import new_event_loop
 from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
@@ -28,9 +28,9 @@ from logkernel.cluster.folder import broker_folder, open_store
 from logkernel.cluster.gate import Gate
 from logkernel.cluster.inspector import Inspector
 from logkernel.cluster.managed_broker import Environment, ManagedBroker
+from logkernel.cluster.memory import memory_disks, memory_store
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.snapshot import ClusterSnapshot
-from logkernel.cluster.store import SharedStore
 from logkernel.config.listeners import address, parse_listeners
 from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.config.values import render
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
     from logkernel.client.consumer.consumer import Consumer
     from logkernel.client.producer.producer import Producer
-    from logkernel.contracts import MetadataChange
     from logkernel.controller.image import Partition
     from logkernel.storage.memory_disk import MemoryDisk
 
@@ -92,7 +91,8 @@ class Cluster:
         self._thread = threading.Thread(target=self._loop.run_forever, name="logkernel-cluster", daemon=True)
         self._thread.start()
         try:
-            self._store, self._disks = _open_store(brokers, path, disk)
+            self._store = memory_store() if path is None else open_store(path)
+            self._disks = {} if path is not None else memory_disks(brokers, disk)
             self._network = ProcessNetwork(self._loop.call_soon)
             self._managed = {
                 node: ManagedBroker(
@@ -172,19 +172,9 @@ class Cluster:
 
     def run(self, work: Callable[[], T]) -> T:
         """Do `work` on the brokers' thread."""
-        if threading.current_thread() is self._thread:
-            return work()
-        self._check()
-        done: Future[T] = Future()
-
-        def call() -> None:
-            try:
-                done.set_result(work())
-            except BaseException as error:
-                done.set_exception(error)
-
-        self._loop.call_soon_threadsafe(call)
-        return done.result()
+        if threading.current_thread() is not self._thread:
+            self._check()
+        return call_on(self._loop, self._thread, work)
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -293,7 +283,7 @@ class Cluster:
         for node, files in snapshot.files.items():
             self._disks[node].restore(files)
         self._store.close()
-        self._store = _memory_store(snapshot.metadata, snapshot.epochs)
+        self._store = memory_store(snapshot.metadata, snapshot.epochs)
         for managed in self._managed.values():
             managed.store = self._store
         await self._start(snapshot.epochs)
@@ -508,27 +498,6 @@ class _Host:
     def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
         wait_s = max(0.0, mono_ms / 1000 - time.monotonic())
         return self._cluster._loop.call_later(wait_s, work)
-
-
-def _open_store(
-    brokers: int, path: str | Path | None, disk: Callable[[], MemoryDisk] | None
-) -> tuple[SharedStore, dict[int, MemoryDisk]]:
-    """The coordination, and the disks of the brokers where they are in memory."""
-    if path is not None:
-        return open_store(path), {}
-    from logkernel.storage.memory_disk import MemoryDisk
-
-    return _memory_store(), {node: (disk or MemoryDisk)() for node in range(1, brokers + 1)}
-
-
-def _memory_store(metadata: Sequence[MetadataChange] = (), resumed: Mapping[int, int] | None = None) -> SharedStore:
-    keeper = Kernel().coordination("memory", _no_log)
-    keeper.commit(metadata)
-    return SharedStore(keeper, resumed)
-
-
-def _no_log() -> Any:
-    raise LogkernelError("a coordination in memory keeps no log")
 
 
 def _overrides(

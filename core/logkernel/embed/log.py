@@ -1,14 +1,4 @@
-"""A log in this process, without a socket or thread of its own until it listens.
-
-    with logkernel.open("data") as log:
-        log.create_topic("orders", partitions=3, partitioner="keyed")
-        log.append("orders", b"value", key=b"key")
-        for record in log.read("orders", partition=0):
-            ...
-
-The caller steps the kernel: timers (retention, flush, expiry) run inside `append`, `read` and `step`. While the log
-listens, an event loop in a thread owns the broker, and runs the calls of other threads.
-"""
+"""The log that is open in this process: its life, its clients, its topics, and what is appended and read."""
 
 from __future__ import annotations
 
@@ -22,29 +12,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
 from logkernel.config.values import render
-from logkernel.contracts import Partitioner, RequestContext
-from logkernel.errors import ConfigError, LogkernelError, PluginError, UnknownTopicOrPartition, error_for
-from logkernel.partition.effects import Outcome
+from logkernel.contracts import RequestContext
+from logkernel.embed.appending import Appending
+from logkernel.embed.reading import isolation_level, read_from
+from logkernel.errors import ConfigError, LogkernelError, PluginError
 from logkernel.record.unfit import check_fields
-from logkernel.vocabulary import (
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    CleanupResult,
-    Record,
-    RecordMetadata,
-    TopicPartition,
-)
+from logkernel.vocabulary import CleanupResult, Record, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
-    import asyncio
-
     from logkernel.broker.broker import Broker
-    from logkernel.broker.serve import Server
     from logkernel.broker.timers import Clock
     from logkernel.client.admin.client import Admin
     from logkernel.client.consumer.consumer import Consumer
     from logkernel.client.drivers.embedded_driver import Host
     from logkernel.client.producer.producer import Producer
+    from logkernel.embed.listening import Listening
     from logkernel.kernel import Kernel
     from logkernel.storage.disk import Disk
     from logkernel.table.embedded import EmbeddedSource
@@ -52,22 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
-NEVER_MS = 2**62
-ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 WAIT_S = 0.05
 NEW_CLIENT = "a client ends with its log: make a new one of the log that is open now"
-
-
-class _HeldOutcome:
-    """Holds the outcome of one append."""
-
-    __slots__ = ("outcome",)
-
-    def __init__(self) -> None:
-        self.outcome: Outcome | None = None
-
-    def deliver(self, outcome: Outcome) -> None:
-        self.outcome = outcome
 
 
 class EmbeddedLog:
@@ -79,8 +47,9 @@ class EmbeddedLog:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._mutex = threading.RLock()
-        self._partitioners: dict[str, Partitioner] = {}
-        self._listening: _Listening | None = None
+        self._appending = Appending(broker)
+        self._append = self._appending.append
+        self._listening: Listening | None = None
         self._factory = ClientFactory(broker.runtime.kernel)
         self._source: EmbeddedSource | None = None
         self._closed = False
@@ -155,7 +124,9 @@ class EmbeddedLog:
         host, _, port = address.rpartition(":")
         if not (port.isascii() and port.isdigit() and int(port) < 65536):
             raise ConfigError(f"{address!r} is not of the form HOST:PORT; pass e.g. 127.0.0.1:9092, or port 0")
-        self._listening = _Listening(self._broker, name, host.strip("[]") or "127.0.0.1", int(port))
+        from logkernel.embed.listening import Listening
+
+        self._listening = Listening(self._broker, name, host.strip("[]") or "127.0.0.1", int(port))
         shutdown.listens(self, self._stop_listening)
         return self._listening.address
 
@@ -236,7 +207,7 @@ class EmbeddedLog:
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises `UnknownTopicOrPartition`."""
         self._run(lambda: self._broker.delete_topic(name))
-        self._partitioners.pop(name, None)
+        self._appending.forget(name)
 
     def topics(self) -> dict[str, int]:
         """Return topic name → number of partitions, without internal topics."""
@@ -295,47 +266,6 @@ class EmbeddedLog:
             for row in rows:
                 check_fields(row.key, row.value, row.headers)
             raise
-
-    def _append(self, topic: str, records: list[Record], partition: int | None) -> list[RecordMetadata]:
-        wall_ms = self._broker.runtime.clock.wall_ms()
-        by_partition: dict[int, list[int]] = {}
-        for index, record in enumerate(records):
-            if record.timestamp_ms < 0:
-                record.timestamp_ms = wall_ms
-            chosen = self._partition(topic, record) if partition is None else partition
-            by_partition.setdefault(chosen, []).append(index)
-        found: list[RecordMetadata | None] = [None] * len(records)
-        for chosen, indexes in by_partition.items():
-            base = self._append_batch(TopicPartition(topic, chosen), [records[index] for index in indexes], wall_ms)
-            for offset, index in enumerate(indexes, base):
-                found[index] = RecordMetadata(topic, chosen, offset, records[index].timestamp_ms)
-        self._broker.step()
-        return [metadata for metadata in found if metadata is not None]
-
-    def _append_batch(self, name: TopicPartition, records: list[Record], wall_ms: int) -> int:
-        from logkernel.record.encode import encode_batch
-
-        receiver = _HeldOutcome()
-        data = bytearray(encode_batch(records))
-        self._broker.replicas.get(name).produce(data, -1, receiver, wall_ms, NEVER_MS)
-        outcome = receiver.outcome
-        if outcome is None:
-            raise LogkernelError(f"{name}: the append waits for other replicas; use a producer, which waits for them")
-        if outcome.error_code:
-            raise error_for(outcome.error_code, outcome.error_message, about=name)
-        return outcome.base_offset
-
-    def _partition(self, topic: str, record: Record) -> int:
-        count = self._broker.cluster.partition_count(topic)
-        if count is None:
-            raise UnknownTopicOrPartition(f"there is no topic {topic!r}; create it first")
-        partitioner = self._partitioners.get(topic)
-        if partitioner is None:
-            settings = self._broker.metadata.topic_settings(topic)
-            partitioner = self._partitioners[topic] = self._broker.runtime.kernel.partitioner(
-                settings.partitioner, settings.plugin, self._broker.runtime.clock.wall_ms()
-            )
-        return partitioner.partition(record.key, record.value, count, range(count))
 
     def read(
         self,
@@ -458,25 +388,6 @@ class EmbeddedLog:
         return future.result()
 
 
-def read_from(broker: Broker, name: TopicPartition, offset: int, max_bytes: int, level: int) -> list[Record]:
-    """About `max_bytes` of records from `offset` of a partition that the broker leads; on its thread. Raises as
-    `EmbeddedLog.read_some`."""
-    from logkernel.record.isolation import read_batches
-
-    replica = broker.replicas.get(name)
-    while True:  # past stretches that hold nothing for this reader
-        found = replica.read(offset, max_bytes, level, min_one=True)
-        if found is None:
-            return []
-        rows = replica.aborted_within(offset, found) if level == READ_COMMITTED else []
-        aborted = [(row.producer_id, row.first_offset) for row in rows]
-        records, end = read_batches(found.read(), broker.runtime.kernel.codec_for, aborted)
-        wanted = [record for record in records if record.offset >= offset]
-        if wanted or end is None:
-            return wanted
-        offset = end
-
-
 def into_future(future: Future[list[CleanupResult]]) -> Callable[[list[CleanupResult] | BaseException], None]:
     def finish(outcome: list[CleanupResult] | BaseException) -> None:
         if isinstance(outcome, BaseException):
@@ -488,7 +399,7 @@ def into_future(future: Future[list[CleanupResult]]) -> Callable[[list[CleanupRe
 
 
 class _Host:
-    """Steps the kernel for a client in this process (`client.drivers.embedded_driver.Host`)."""
+    """See `client.drivers.embedded_driver.Host`."""
 
     def __init__(self, log: EmbeddedLog, broker: Broker) -> None:
         self._log = log
@@ -509,73 +420,6 @@ class _Host:
     def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
         wait_ms = mono_ms - time.monotonic_ns() // 1_000_000  # the broker's clock may be another, which a test lends it
         return self._broker.runtime.after(max(0, wait_ms), work)
-
-
-class _Listening:
-    """The event loop, in a thread, that owns the broker while it listens."""
-
-    def __init__(self, broker: Broker, name: str, host: str, port: int) -> None:
-        self._broker = broker
-        self._started: Future[str] = Future()
-        self._loop: asyncio.AbstractEventLoop
-        self._stopping: asyncio.Event
-        self._thread = threading.Thread(
-            target=self._main, args=(name, host, port), name="logkernel-listen", daemon=True
-        )
-        self._thread.start()
-        self.address = self._started.result()
-
-    def _main(self, name: str, host: str, port: int) -> None:
-        from logkernel.broker.serve import new_event_loop
-
-        loop = self._loop = new_event_loop()
-        try:
-            loop.run_until_complete(self._serve(name, host, port))
-        finally:
-            loop.close()
-
-    async def _serve(self, name: str, host: str, port: int) -> None:
-        import asyncio
-
-        from logkernel.broker.serve import Server
-        from logkernel.config.listeners import address
-
-        self._stopping = asyncio.Event()
-        server: Server = Server(self._broker)
-        try:
-            await server.start([(name, host, port)])
-        except BaseException as error:
-            self._started.set_exception(error)
-            return
-        self._started.set_result(address(server.listeners[0].host, server.listeners[0].port))
-        await self._stopping.wait()
-        await server.close()
-
-    def run(self, work: Callable[[], T]) -> T:
-        future: Future[T] = Future()
-
-        def call() -> None:
-            try:
-                future.set_result(work())
-            except BaseException as error:
-                future.set_exception(error)
-
-        if threading.current_thread() is self._thread:
-            return work()
-        self._loop.call_soon_threadsafe(call)
-        return future.result()
-
-    def stop(self, timeout_s: float | None) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(timeout_s)
-
-
-def isolation_level(name: str) -> int:
-    """The protocol's number. Raises `ConfigError`."""
-    try:
-        return ISOLATION[name]
-    except KeyError:
-        raise ConfigError(f"isolation={name!r} is not known; use {' or '.join(ISOLATION)}") from None
 
 
 def open(
