@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from logkernel.cli.connection import ConnectionOptions, connected, time_ms
 from logkernel.cli.output import put_json
 from logkernel.cli.parameters import IntRange
 from logkernel.errors import ConfigError, KafkaError, NetworkException, no_partition
+from logkernel.inspect.row_bytes import bytes_field
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -214,18 +214,8 @@ def _put_json(row: Any) -> None:
             "partition": row.partition,
             "offset": row.offset,
             "timestamp": row.timestamp_ms,
-            **_field("key", row.key),
-            **_field("value", row.value),
-            "headers": [{"name": name, **_field("value", value)} for name, value in row.headers],
+            **bytes_field("key", row.key),
+            **bytes_field("value", row.value),
+            "headers": [{"name": name, **bytes_field("value", value)} for name, value in row.headers],
         }
     )
-
-
-def _field(name: str, data: bytes | None) -> dict[str, Any]:
-    """Bytes as text where they are UTF-8, else as base64 under another name."""
-    if data is None:
-        return {name: None}
-    try:
-        return {name: data.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}Base64": base64.b64encode(data).decode()}

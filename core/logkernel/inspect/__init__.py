@@ -1,6 +1,7 @@
 """What lies in a data folder, without a broker: reading, checking, repairing.
 
     rows       each kind of file as rows of data: `logkernel dump --json`
+    row_bytes  bytes in such a row: as text, or in base64
     columns    the same rows as lines, in the columns of Kafka's dump tool
     findings   what a check may find: file, place, what, remedy
     segments   checks one log: batches, records, indexes, epochs, snapshots

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 from typing import Any
 
+from logkernel.inspect.row_bytes import shown_field
 from logkernel.inspect.rows import Row
 
 
@@ -75,9 +75,7 @@ def _record(row: Row) -> str:
 
 
 def _content(row: Row, name: str, label: str) -> str:
-    if f"{name}Base64" in row:
-        return f" {label}: {base64.b64decode(row[f'{name}Base64']).decode(errors='replace')}"
-    found = row.get(name)
+    found = shown_field(row, name)
     return "" if found is None else f" {label}: {found}"
 
 

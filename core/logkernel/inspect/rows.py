@@ -8,17 +8,17 @@
     meta.properties               directory
     .kafka_cleanshutdown          shutdown
 
-Bytes are text where they are UTF-8, else base64 under the name with `Base64` at its end.
+Bytes are as `row_bytes` says.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from logkernel.contracts import Buffer, RecordDecoder
 from logkernel.errors import CorruptMessage, KafkaError, LogkernelError
+from logkernel.inspect.row_bytes import bytes_field
 from logkernel.record.batch import (
     BASE_TIMESTAMP_OFFSET,
     DELETE_HORIZON,
@@ -229,19 +229,10 @@ def _content(record: Record, decoder: RecordDecoder | None) -> Row:
             row["error"] = str(error)
         else:
             return row | {"decoded": True}
-    row |= _bytes("key", record.key) | _bytes("value", record.value)
+    row |= bytes_field("key", record.key) | bytes_field("value", record.value)
     if record.headers:
-        row["headers"] = [{"name": name} | _bytes("value", value) for name, value in record.headers]
+        row["headers"] = [{"name": name} | bytes_field("value", value) for name, value in record.headers]
     return row
-
-
-def _bytes(name: str, data: bytes | None) -> Row:
-    if data is None:
-        return {name: None}
-    try:
-        return {name: data.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}Base64": base64.b64encode(data).decode()}
 
 
 # ---------------------------------------------------------------- the other files
