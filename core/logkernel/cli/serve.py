@@ -72,6 +72,24 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RELEASE",
         help="speak as this release of Kafka did, 2.8 to 4.3, for tests of clients (logkernel.as.version)",
     )
+    _add_options_of_a_cluster(parser)
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="ask clients for TLS and a password; make a CA, a certificate and a first user in DIR/security",
+    )
+    for hidden in ("--child", "--known"):  # by which --processes starts a broker
+        parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--log-level",
+        default="INFO",
+        choices=["DEBUG", "INFO", "WARNING", "ERROR"],
+        help="least severe events to log; default INFO",
+    )
+    return parser
+
+
+def _add_options_of_a_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers",
         metavar="N",
@@ -88,20 +106,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RACK,...",
         help="the racks of the N brokers (broker.rack), in turn: a,b puts brokers 1 and 3 into a, 2 and 4 into b",
     )
-    parser.add_argument(
-        "--secure",
-        action="store_true",
-        help="ask clients for TLS and a password; make a CA, a certificate and a first user in DIR/security",
-    )
-    for hidden in ("--child", "--known"):  # by which --processes starts a broker
-        parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--log-level",
-        default="INFO",
-        choices=["DEBUG", "INFO", "WARNING", "ERROR"],
-        help="least severe events to log; default INFO",
-    )
-    return parser
 
 
 class _LogFormatter(logging.Formatter):
