@@ -10,7 +10,7 @@ from logkernel.client.cluster.bootstrap_client import BootstrapClient
 from logkernel.client.factory import ClientFactory
 from logkernel.client.settings.producer import load_producer
 from logkernel.client.settings.table import channel_settings
-from logkernel.config.values import render
+from logkernel.config.values import topic_settings
 from logkernel.errors import error_for
 from logkernel.kernel import Kernel
 from logkernel.requests.cluster import MetadataRequest
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 def create_request(
     name: str, partitions: int, replication_factor: int, config: Mapping[str, str] | None, settings: Mapping[str, Any]
 ) -> CreateTopicsRequest:
-    wanted = {key.replace("_", "."): render(value) for key, value in settings.items()}
-    wanted.update({key: render(value) for key, value in (config or {}).items()})
-    rows = [CreatableTopicConfig(key, value) for key, value in wanted.items()]
+    rows = [CreatableTopicConfig(key, value) for key, value in topic_settings(config, settings).items()]
     return CreateTopicsRequest([CreatableTopic(name, partitions, replication_factor, [], rows)])
 
 

@@ -33,7 +33,7 @@ from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.snapshot import ClusterSnapshot
 from logkernel.config.listeners import address, parse_listeners
 from logkernel.config.sources import RawSetting, from_keywords
-from logkernel.config.values import render
+from logkernel.config.values import topic_settings
 from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut
 from logkernel.kernel import Kernel
 
@@ -304,8 +304,7 @@ class Cluster:
         """Create a topic, and wait until every broker that runs knows its leaders. Keywords are topic settings."""
         from logkernel.admin import NewTopic
 
-        wanted = {key.replace("_", "."): render(value) for key, value in settings.items()}
-        wanted.update({key: render(value) for key, value in (config or {}).items()})
+        wanted = topic_settings(config, settings)
         placed = None if assignment is None else {index: list(nodes) for index, nodes in assignment.items()}
         with self.admin() as admin:
             admin.create_topics(NewTopic(name, partitions, replication_factor, wanted, placed))

@@ -8,7 +8,7 @@ it, because clients' test suites match those words.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 BOOLEAN: Final = 1
@@ -118,6 +118,14 @@ def render(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(str(part) for part in value)
     return str(value)
+
+
+def topic_settings(config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, str]:
+    """The settings of a topic as a call gives them, as text: by `keywords`, with `_` for `.`, and over them `config`,
+    by Kafka's names."""
+    wanted = {key.replace("_", "."): render(value) for key, value in keywords.items()}
+    wanted.update({key: render(value) for key, value in (config or {}).items()})
+    return wanted
 
 
 class Between:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
-from logkernel.config.values import render
+from logkernel.config.isolation import isolation_level
+from logkernel.config.values import topic_settings
 from logkernel.contracts import RequestContext
 from logkernel.embed.appending import Appending
-from logkernel.embed.reading import isolation_level, read_from
+from logkernel.embed.reading import read_from
 from logkernel.errors import ConfigError, LogkernelError, PluginError
 from logkernel.record.unfit import check_fields
 from logkernel.vocabulary import CleanupResult, Record, RecordMetadata, TopicPartition
@@ -200,8 +201,7 @@ class EmbeddedLog:
 
         Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidPartitions`, `InvalidConfig`.
         """
-        wanted = {key.replace("_", "."): render(value) for key, value in settings.items()}
-        wanted.update({key: render(value) for key, value in (config or {}).items()})
+        wanted = topic_settings(config, settings)
         self._run(lambda: self._broker.create_topic(name, partitions, wanted))
 
     def delete_topic(self, name: str) -> None:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from logkernel.errors import ConfigError
-from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, Record, TopicPartition
+from logkernel.vocabulary import READ_COMMITTED, Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-
-ISOLATION: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
-
-
-def isolation_level(name: str) -> int:
-    """The protocol's number. Raises `ConfigError`."""
-    try:
-        return ISOLATION[name]
-    except KeyError:
-        raise ConfigError(f"isolation={name!r} is not known; use {' or '.join(ISOLATION)}") from None
 
 
 def read_from(broker: Broker, name: TopicPartition, offset: int, max_bytes: int, level: int) -> list[Record]:

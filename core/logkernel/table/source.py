@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from logkernel.attrs_lite import frozen
-from logkernel.errors import ConfigError
+from logkernel.config.isolation import ISOLATION, isolation_level
 from logkernel.record.arrow import COLUMNS as COLUMNS
 from logkernel.record.arrow import HEADERS as HEADERS
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import READ_COMMITTED, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
 
-ISOLATIONS: Final = ("read_uncommitted", "read_committed")
+ISOLATIONS: Final = tuple(ISOLATION)
 READ_UNCOMMITTED: Final = ISOLATIONS[0]
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 1 << 20
@@ -97,9 +97,7 @@ class Source(Protocol):
 
 def check_isolation(isolation: str) -> bool:
     """Return whether only committed records are read. Raises `ConfigError`."""
-    if isolation not in ISOLATIONS:
-        raise ConfigError(f"isolation={isolation!r} is not known; use {' or '.join(ISOLATIONS)}")
-    return isolation == "read_committed"
+    return isolation_level(isolation) == READ_COMMITTED
 
 
 def even_cuts(start: int, end: int, parts: int) -> list[int]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from logkernel.broker.timers import Clock
 from logkernel.cluster.cluster import Cluster
 from logkernel.cluster.inspector import NoBrokerRuns
+from logkernel.config.isolation import isolation_level
 from logkernel.embed.log import into_future
-from logkernel.embed.reading import isolation_level, read_from
+from logkernel.embed.reading import read_from
 from logkernel.errors import LeaderNotAvailable, NotLeaderOrFollower, UnknownTopicOrPartition
 from logkernel.testing.kafka.broker import GroupsByAdmin
 from logkernel.vocabulary import CleanupResult, Record, RecordMetadata, TopicPartition
