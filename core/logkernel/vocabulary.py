@@ -6,6 +6,7 @@ byte positions in a segment file.
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from enum import IntEnum
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -26,6 +27,14 @@ READ_COMMITTED: Final = 1
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """What a listener may speak, by the protocol's numbers."""
 PLAINTEXT: Final = SECURITY_PROTOCOLS[0]
+
+
+_TO_URL: Final = bytes.maketrans(b"+/", b"-_")
+
+
+def format_id(value: UUID) -> str:
+    """An id as Kafka writes it: 22 letters of URL-safe base64."""
+    return b2a_base64(value.bytes, newline=False).rstrip(b"=").translate(_TO_URL).decode()
 
 
 class Principal(NamedTuple):

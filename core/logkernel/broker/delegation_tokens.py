@@ -12,8 +12,7 @@ from logkernel.broker.runtime import Runtime
 from logkernel.controller.effects import ControllerResult
 from logkernel.controller.token import Token
 from logkernel.controller.tokens import Limits, without_expired
-from logkernel.storage.checkpoints import format_id
-from logkernel.vocabulary import Principal
+from logkernel.vocabulary import Principal, format_id
 
 if TYPE_CHECKING:
     from logkernel.security.sasl.scram import ScramCredential, ScramToken

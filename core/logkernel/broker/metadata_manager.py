@@ -23,8 +23,7 @@ from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import WATCHED, ClusterImage, Partition, Topic
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.producers import ProducerIds
-from logkernel.storage.checkpoints import format_id
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import TopicPartition, format_id
 
 log = logging.getLogger("logkernel.admin")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import click
 from attrs import frozen
@@ -16,7 +14,7 @@ from logkernel.cli.partition_health import Ends, FollowerStatus, followers, lags
 from logkernel.cli.topic_results import results_of
 from logkernel.cli.watching import watch, watch_option
 from logkernel.errors import TopicAlreadyExists, UnknownTopicOrPartition
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import TopicPartition, format_id
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -74,7 +72,7 @@ def create(
             continue
         else:
             row["created"] = not dry_run
-            row |= {"topicId": short(result.id), "partitions": result.partitions}
+            row |= {"topicId": format_id(result.id), "partitions": result.partitions}
         if as_json:
             put_json(row)
         elif row["created"]:
@@ -95,14 +93,20 @@ def list_(internal: bool, only_names: bool, connection: ConnectionOptions, as_js
     if as_json:
         for row in found.values():
             put_json(
-                {"topic": row.name, "topicId": short(row.id), "partitions": row.partitions, "internal": row.internal}
+                {
+                    "topic": row.name,
+                    "topicId": format_id(row.id),
+                    "partitions": row.partitions,
+                    "internal": row.internal,
+                }
             )
     elif only_names:
         for name in found:
             click.echo(name)
     else:
         put_table(
-            ("NAME", "PARTITIONS", "TOPIC-ID"), [(row.name, row.partitions, short(row.id)) for row in found.values()]
+            ("NAME", "PARTITIONS", "TOPIC-ID"),
+            [(row.name, row.partitions, format_id(row.id)) for row in found.values()],
         )
 
 
@@ -195,16 +199,11 @@ def _configs(admin: Admin, names: list[str]) -> dict[str, list[ConfigEntry]]:
     return {key.name: [entry for entry in rows.values() if not entry.is_default] for key, rows in found.items()}
 
 
-def short(topic_id: UUID) -> str:
-    """An id as Kafka writes it: base64 for URLs, without padding."""
-    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-
-
 def _text(topic: TopicDescription, found: _Described) -> Iterator[str]:
     settings = ",".join(f"{entry.name}={entry.value}" for entry in found.configs[topic.name])
     head = {
         "Topic": topic.name,
-        "TopicId": short(topic.id),
+        "TopicId": format_id(topic.id),
         "PartitionCount": len(topic.partitions),
         "ReplicationFactor": topic.replication_factor,
         "Configs": settings,
@@ -244,7 +243,7 @@ def _ids(ids: tuple[int, ...]) -> str:
 def _document(topic: TopicDescription, found: _Described) -> dict[str, Any]:
     return {
         "topic": topic.name,
-        "topicId": short(topic.id),
+        "topicId": format_id(topic.id),
         "internal": topic.internal,
         "partitionCount": len(topic.partitions),
         "replicationFactor": topic.replication_factor,

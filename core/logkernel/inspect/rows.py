@@ -37,7 +37,7 @@ from logkernel.storage import checkpoints, snapshot, txnindex
 from logkernel.storage.disk import Disk, File
 from logkernel.storage.index import OffsetIndex, TimeIndex
 from logkernel.storage.names import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, TIME_INDEX, TXN_INDEX, offset_of
-from logkernel.vocabulary import BatchFacts, Record
+from logkernel.vocabulary import BatchFacts, Record, format_id
 
 Row = dict[str, Any]
 CHUNK_BYTES = 1 << 20
@@ -314,7 +314,7 @@ def epoch_rows(disk: Disk, path: str) -> Iterator[Row]:
 
 def partition_rows(disk: Disk, path: str) -> Iterator[Row]:
     topic_id = checkpoints.parse_partition_metadata(disk.read(path), path)
-    yield {"kind": "partition", "version": 0, "topicId": checkpoints.format_id(topic_id)}
+    yield {"kind": "partition", "version": 0, "topicId": format_id(topic_id)}
 
 
 def meta_rows(disk: Disk, path: str) -> Iterator[Row]:

@@ -12,13 +12,13 @@ A checkpoint is `version`, number of lines, then one line an entry:
 from __future__ import annotations
 
 import json
-from binascii import a2b_base64, b2a_base64
+from binascii import a2b_base64
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from logkernel.attrs_lite import frozen
 from logkernel.errors import LogkernelError
-from logkernel.vocabulary import EpochStart, TopicPartition
+from logkernel.vocabulary import EpochStart, TopicPartition, format_id
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -102,13 +102,7 @@ def format_epochs(epochs: Iterable[EpochStart]) -> bytes:
 # ---------------------------------------------------------------- ids
 
 
-_TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = str.maketrans("-_+/", "+/\0\0")
-
-
-def format_id(value: UUID) -> str:
-    """A UUID as Kafka writes it: 22 letters of URL-safe base64."""
-    return b2a_base64(value.bytes, newline=False).rstrip(b"=").translate(_TO_URL).decode()
 
 
 def parse_id(text: str) -> UUID | None:

@@ -33,7 +33,6 @@ from logkernel.storage.checkpoints import (
     CorruptCheckpoint,
     MetaProperties,
     format_clean_shutdown,
-    format_id,
     format_meta,
     format_offsets,
     parse_clean_shutdown,
@@ -56,7 +55,7 @@ from logkernel.storage.names import (
     offset_of,
     partition_of,
 )
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import TopicPartition, format_id
 
 log = logging.getLogger("logkernel.storage")
 

@@ -19,11 +19,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from struct import Struct
 from typing import Any, Final
+from uuid import UUID
 
 from attrs import define, frozen
 
 from logkernel.errors import CorruptMessage
 from logkernel.record.fields import FieldReader
+from logkernel.vocabulary import format_id
 
 NEVER: Final = 1 << 15
 _TOKEN: Final = re.compile(r"\s*([\[\]{}]|\w+:|\w+\??|\?|/\d+(?:-\d+)?|@\d+)")
@@ -161,7 +163,7 @@ class _Reader(FieldReader):
         if number is not None:
             return number.unpack(self.take(number.size))[0]
         if kind == "uuid":
-            return base64.urlsafe_b64encode(self.take(16)).rstrip(b"=").decode()
+            return format_id(UUID(bytes=bytes(self.take(16))))
         size = self._length(2 if kind == "string" else 4)
         if size < 0:
             self._allow_null(nullable)

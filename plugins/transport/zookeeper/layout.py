@@ -16,7 +16,7 @@ from uuid import UUID
 
 from logkernel.attrs_lite import evolve, field, frozen
 from logkernel.errors import CorruptMessage, InvalidRequest
-from logkernel.vocabulary import PLAINTEXT, SECURITY_PROTOCOLS
+from logkernel.vocabulary import PLAINTEXT, SECURITY_PROTOCOLS, format_id
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -95,11 +95,6 @@ def node_ids(value: Any, path: str) -> tuple[int, ...]:
     if len(set(nodes)) < len(nodes):
         raise bad(path, f"{value!r:.100} names a broker twice")
     return nodes
-
-
-def format_id(topic_id: UUID) -> str:
-    """As Kafka writes ids: 22 letters of URL-safe base64."""
-    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
 def parse_id(text: Any, path: str) -> UUID:

@@ -12,12 +12,12 @@ from logkernel.kernel import Kernel
 from logkernel.partition.producers import ProducerStates
 from logkernel.record.decode import decode_all
 from logkernel.storage import snapshot
-from logkernel.storage.checkpoints import format_id, format_meta, format_partition_metadata, parse_meta
+from logkernel.storage.checkpoints import format_meta, format_partition_metadata, parse_meta
 from logkernel.storage.directories import LogDirectories, Needs
 from logkernel.storage.disk import RealDisk
 from logkernel.storage.log import Log
 from logkernel.storage.reader import open_reader
-from logkernel.vocabulary import AbortedTxn, EpochStart, LogPosition, TopicPartition
+from logkernel.vocabulary import AbortedTxn, EpochStart, LogPosition, TopicPartition, format_id
 
 KAFKA = Path(__file__).parent / "kafka-4.3.1"
 SETTINGS = TopicSettings(index_interval_bytes=512)

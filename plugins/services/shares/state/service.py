@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 from logkernel.attrs_lite import evolve
 from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import UnsupportedVersion
 from logkernel.requests.sharding import shard_of
+from logkernel.vocabulary import format_id
 
 from ...append_faults import APPEND_FAULTS
 from .machine import _FAMILY, ShareStateMachine
@@ -19,11 +18,7 @@ from .records import Key
 
 def shard_key(key: Key) -> str:
     """The text that Kafka hashes: group:topic id:partition, the id in URL-safe base64 without padding."""
-    return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"
-
-
-def uuid_text(topic_id: UUID) -> str:
-    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+    return f"{key.group_id}:{format_id(key.topic_id)}:{key.partition}"
 
 
 class ShareStateService:
