@@ -430,7 +430,7 @@ class ReassignmentInProgress(KafkaError):
 
 
 class DelegationTokenAuthDisabled(KafkaError):
-    """Delegation tokens are disabled on the broker."""
+    """Delegation tokens are disabled on the broker; set its delegation.token.secret.key."""
 
     code = 61
 

@@ -30,6 +30,8 @@ def super_users(text: str) -> tuple[str, ...]:
         kind, colon, name = principal.partition(":")
         if not (kind and colon and name):
             raise ValueError(f"{principal!r} is no principal; write User:NAME, and ; between two")
+        if ",User:" in name.replace(" ", ""):
+            raise ValueError(f"{principal!r} would be one principal; write ; between two")
     return found
 
 

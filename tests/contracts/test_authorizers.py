@@ -122,6 +122,12 @@ def test_a_super_user_without_a_type_is_refused(text: str) -> None:
         authorizer(super_users=text)
 
 
+def test_super_users_with_a_comma_between_them_are_refused() -> None:
+    """They were one, whose name nobody has."""
+    with pytest.raises(ConfigError, match="'User:ann, User:bob' would be one principal; write ; between two"):
+        authorizer(super_users="User:ann, User:bob")
+
+
 def test_addresses_are_compared_not_their_texts() -> None:
     made = authorizer([rule(host="2001:DB8:0:0::1")])
     assert (may(made, host="2001:db8::1"), may(made, host="2001:db8::2")) == (True, False)

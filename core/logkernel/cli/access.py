@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from logkernel.client.admin.access import AclBinding, AclFilter
     from logkernel.client.admin.client import Admin
 
+F = TypeVar("F", bound=Callable[..., Any])
 RESOURCES = ("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
 PATTERNS = ("literal", "prefixed")
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -274,13 +276,14 @@ def list_users(names: tuple[str, ...], connection: ConnectionOptions, as_json: b
         )
 
 
-_mechanism = click.option(
-    "--mechanism",
-    type=click.Choice(MECHANISMS),
-    default=MECHANISMS[0],
-    show_default=True,
-    help="The SCRAM mechanism of the password.",
-)
+def _of_mechanisms(default: str) -> Callable[[F], F]:
+    return click.option(
+        "--mechanism",
+        "mechanisms",
+        type=click.Choice(MECHANISMS),
+        multiple=True,
+        help=f"A SCRAM mechanism of the password; repeatable.  [default: {default}]",
+    )
 
 
 @users.command("set")
@@ -289,38 +292,47 @@ _mechanism = click.option(
 @click.option(
     "--iterations", type=IntRange(1), default=4096, show_default=True, help="Iterations of the password hash."
 )
-@_mechanism
+@_of_mechanisms("both")
 @connected
 def set_user(
-    name: str, password_stdin: bool, iterations: int, mechanism: str, connection: ConnectionOptions, as_json: bool
+    name: str,
+    password_stdin: bool,
+    iterations: int,
+    mechanisms: tuple[str, ...],
+    connection: ConnectionOptions,
+    as_json: bool,
 ) -> None:
     """Set the password of user NAME. You are asked for it; only its salted hash is sent."""
     from logkernel.client.admin.access import ScramUpsertion
 
     if password_stdin:
         password = sys.stdin.readline().rstrip("\n")
+    elif not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask for the password; give it by --password-stdin")
     else:
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     if not password:
         raise click.UsageError("the password is empty; give one that is not")
     with connection.admin() as admin:
         _warn_of_users(admin)
-        admin.alter_user_scram_credentials(ScramUpsertion(name, password, mechanism, iterations))
-    _said(name, mechanism, "Set", as_json)
+        for mechanism in mechanisms or MECHANISMS:  # a request may name a user once
+            admin.alter_user_scram_credentials(ScramUpsertion(name, password, mechanism, iterations))
+            _said(name, mechanism, "Set", as_json)
 
 
 @users.command("delete")
 @click.argument("name")
-@_mechanism
+@_of_mechanisms("those that the user has")
 @connected
-def delete_user(name: str, mechanism: str, connection: ConnectionOptions, as_json: bool) -> None:
-    """Delete the password of user NAME for one mechanism."""
+def delete_user(name: str, mechanisms: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
+    """Delete the passwords of user NAME."""
     from logkernel.client.admin.access import ScramDeletion
 
     with connection.admin() as admin:
         _warn_of_users(admin)
-        admin.alter_user_scram_credentials(ScramDeletion(name, mechanism))
-    _said(name, mechanism, "Deleted", as_json)
+        for mechanism in mechanisms or [it.mechanism for it in admin.describe_user_scram_credentials([name])[name]]:
+            admin.alter_user_scram_credentials(ScramDeletion(name, mechanism))
+            _said(name, mechanism, "Deleted", as_json)
 
 
 def _said(name: str, mechanism: str, what: str, as_json: bool) -> None:

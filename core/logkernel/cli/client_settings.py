@@ -95,9 +95,21 @@ def merged(file: str | None, said: Mapping[str, str]) -> ClientSettings:
     there. Raises `ConfigError`."""
     from logkernel.config.providers import resolved
 
+    _check_spelling(said)
     found = {} if file is None else _read(file)
     above = {name: resolved(value, f"--set {name}") for name, value in said.items()}
     return ClientSettings({**found, **above}, frozenset(found) - above.keys())
+
+
+def _check_spelling(names: Iterable[str]) -> None:
+    """Raise `ConfigError` for a name that is nearly that of a setting of all clients, before one is made without it: it
+    would be refused for what it lacks."""
+    from logkernel.config.nearest import nearest
+
+    for name in names:
+        near = nearest(name, _known()) if name not in _known() else None
+        if near in _shared():
+            raise ConfigError(f"{name}: no client has such a setting; did you mean {near}?")
 
 
 def _read(file: str) -> dict[str, str]:

@@ -16,6 +16,8 @@ from logkernel.security.development import MECHANISM, Development, obtain
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
 
+DEFAULT_SERVER: Final = ("127.0.0.1", 9092)
+"""Where commands look for a broker."""
 FOLDER: Final = "security"
 """Beside the logs, in the data directory."""
 
@@ -47,9 +49,11 @@ def add_first_user(broker: Broker, made: Development) -> None:
     add_users(broker, {made.user: made.password}, [MECHANISM])()
 
 
-def told(made: Development) -> str:
-    """What a user has to do next."""
+def told(made: Development, host: str, port: int) -> str:
+    """What a user has to do next, with a broker that listens there; port 0: its listener is not bound yet."""
+    place = address(host or "127.0.0.1", port) if port else "HOST:PORT"
+    where = "" if (host, port) == DEFAULT_SERVER else f" -b {place}"
     return (
         f"logkernel secure: clients set what is in {made.client.resolve()} (user {made.user}); e.g."
-        f" logkernel topic list --command-config {made.client}"
+        f" logkernel topic list{where} --command-config {made.client}"
     )

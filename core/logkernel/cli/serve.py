@@ -248,7 +248,8 @@ def _run_broker(arguments: argparse.Namespace) -> int:
             from logkernel.cli.secure import add_first_user, told
 
             add_first_user(broker, made)
-            print(told(made), file=sys.stderr)
+            _, host, port = listeners[0]
+            print(told(made, host, port), file=sys.stderr)
         _serve_on_loop(broker, listeners, new_event_loop())
     finally:
         importing.join()

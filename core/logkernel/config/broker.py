@@ -23,6 +23,7 @@ from logkernel.config.listeners import (
     inter_broker,
     of_clients,
     parse_listeners,
+    protocol_of,
     protocols_by_name,
 )
 from logkernel.config.nearest import nearest
@@ -39,7 +40,7 @@ from logkernel.config.sources import (
     refuse,
 )
 from logkernel.config.topic import TopicSettings
-from logkernel.errors import InvalidConfig
+from logkernel.errors import ConfigError, InvalidConfig
 
 log = logging.getLogger("logkernel.config")
 
@@ -166,8 +167,16 @@ class BrokerConfig:
         return convert(setting.typed(self._effective[full].text), full, full)
 
     def security_protocol(self, listener: str) -> str:
-        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
-        return protocols_by_name(self.get("listener.security.protocol.map")).get(listener, DEFAULT_NAME)
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. Raises ConfigError where nothing says it.
+
+        Clients of the same process have no listener, "": PLAINTEXT.
+        """
+        if not listener:
+            return DEFAULT_NAME
+        try:
+            return protocol_of(listener, protocols_by_name(self.get("listener.security.protocol.map")))
+        except ValueError as error:
+            raise ConfigError("; ".join(error.args)) from None
 
     def security_settings(self, listener: str) -> dict[str, str]:
         """The settings of TLS and SASL of a listener, as text: its own above those of all listeners, and those of its

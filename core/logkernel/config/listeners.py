@@ -88,7 +88,7 @@ def _free_name(taken: list[str]) -> str:
 
 def protocols_by_name(text: str) -> dict[str, str]:
     """Listener name → security protocol, from listener.security.protocol.map. A name that it lacks speaks the protocol
-    that has this name, else PLAINTEXT. Raises ValueError for what is no protocol."""
+    that has this name. Raises ValueError for what is no protocol."""
     kinds = {protocol: protocol for protocol in PROTOCOLS}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, sign, kind = pair.partition(":")
@@ -100,6 +100,23 @@ def protocols_by_name(text: str) -> dict[str, str]:
             raise ValueError(f"listener.security.protocol.map={text}: {kind.strip()!r} must be one of {known}")
         kinds[name.strip().upper()] = protocol
     return kinds
+
+
+def protocol_of(name: str, protocols: Mapping[str, str]) -> str:
+    """What the listener `name` speaks, by `protocols_by_name`; addresses without a name of their own are PLAINTEXT.
+
+    Raises ValueError(problem, remedy) where nothing says it: to serve such a listener in plain text would let in
+    everybody for a misspelt name.
+    """
+    if name.startswith(f"{DEFAULT_NAME}-"):
+        return protocols.get(name, DEFAULT_NAME)
+    if name not in protocols:
+        known = ", ".join(PROTOCOLS)
+        raise ValueError(
+            f"nothing says which protocol the listener {name} speaks",
+            f"add {name}:PROTOCOL to listener.security.protocol.map, PROTOCOL being one of {known}",
+        )
+    return protocols[name]
 
 
 def of_clients(listeners: tuple[Listener, ...], controller: tuple[str, ...]) -> tuple[Listener, ...]:

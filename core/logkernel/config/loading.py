@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.config import election, unused
-from logkernel.config.definitions import Definitions, PluginDeclaration, Setting
+from logkernel.config.definitions import PER_LISTENER, Definitions, PluginDeclaration, Setting
 from logkernel.config.sources import (
     Overrides,
     RawConfig,
@@ -66,6 +66,7 @@ def load(
     _check_listeners(given, definitions)
     warnings += _shadowed(given, definitions)
     warnings += _unprovided(given, definitions)
+    warnings += _of_no_listener(given)
     topics = {name: _topic(name, *said, definitions) for name, said in raw.topics.items()}
     return Loaded(definitions, given, topics, raw.allow, raw.block, warnings)
 
@@ -201,7 +202,7 @@ def _pair_ids(given: dict[str, RawSetting]) -> None:
 
 
 def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) -> None:
-    from logkernel.config.listeners import of_clients, parse_listeners, protocols_by_name
+    from logkernel.config.listeners import of_clients, parse_listeners, protocol_of, protocols_by_name
 
     def text(name: str) -> str:
         return given[name].text if name in given else definitions.broker[name].default or ""
@@ -210,9 +211,14 @@ def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) 
     row = given.get("listeners") or RawSetting("listeners", text("listeners"), "default")
     try:
         names = {one.name for one in of_clients(parse_listeners(row.text), skipped)}
-        protocols_by_name(text("listener.security.protocol.map"))
+        protocols = protocols_by_name(text("listener.security.protocol.map"))
     except ValueError as error:
         raise refuse(row, str(error), "correct the address") from None
+    for name in sorted(names):
+        try:
+            protocol_of(name, protocols)
+        except ValueError as error:
+            raise refuse(row, *error.args) from None
     advertised = given.get("advertised.listeners")
     if advertised is None or not advertised.text:
         return
@@ -226,6 +232,27 @@ def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) 
         if one.name not in names | {name.upper() for name in skipped}:
             known = ", ".join(sorted(names))
             raise refuse(advertised, f"no listener is called {one.name}", f"use a name from listeners ({known})")
+
+
+def _of_no_listener(given: Mapping[str, RawSetting]) -> list[str]:
+    """Warnings of settings of a listener that is not there. A misspelt `listener.name.OUT.ssl.client.auth` asks nobody
+    for a certificate, as in Kafka, which does not warn."""
+    from logkernel.config.listeners import parse_listeners
+
+    if "listeners" not in given:  # a program that embeds the broker names them when it listens
+        return []
+    names = [one.name.lower() for one in parse_listeners(given["listeners"].text)]
+    out = []
+    for name, row in given.items():
+        rest = name.removeprefix(PER_LISTENER)
+        if rest == name or any(rest.startswith(f"{known}.") for known in names):
+            continue
+        in_lower_case = next((known for known in names if rest.lower().startswith(f"{known}.")), None)
+        remedy = f"use one of {', '.join(names)}"
+        if in_lower_case is not None:
+            remedy = f"write {PER_LISTENER}{in_lower_case}{rest[len(in_lower_case) :]}"
+        out.append(f"{row.where}: {name} has no effect, as no listener is called so; {remedy}")
+    return out
 
 
 def _shadowed(given: Mapping[str, RawSetting], definitions: Definitions) -> list[str]:

@@ -31,7 +31,7 @@ class _Entry(NamedTuple):
 
 def read_identity(data: bytes, location: str, password: str, key_password: str) -> tuple[str, str]:
     """Key and certificates of the first key entry, in PEM. The key's own password is the store's if not given."""
-    for entry in _entries(data, location, password):
+    for entry in _entries(data, location, password, "ssl.keystore.password"):
         if entry.protected_key:
             key = _unprotected(entry.protected_key, location, key_password or password)
             return armored("PRIVATE KEY", base64.b64encode(key).decode()) + "\n", _pem(entry.certificates)
@@ -40,9 +40,8 @@ def read_identity(data: bytes, location: str, password: str, key_password: str) 
 
 def read_trusted(data: bytes, location: str, password: str) -> str:
     """All trusted certificates, in PEM. Without a password, Java does not check the store's digest either."""
-    found = [
-        one for entry in _entries(data, location, password) if not entry.protected_key for one in entry.certificates
-    ]
+    entries = _entries(data, location, password, "ssl.truststore.password")
+    found = [one for entry in entries if not entry.protected_key for one in entry.certificates]
     if not found:
         raise ConfigError(f"{location} has no trusted certificate; import the CA's with keytool -importcert")
     return _pem(found)
@@ -65,11 +64,11 @@ class _Reader:
         return int.from_bytes(self.take(size))
 
 
-def _entries(data: bytes, location: str, password: str) -> Iterator[_Entry]:
+def _entries(data: bytes, location: str, password: str, setting: str) -> Iterator[_Entry]:
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     salted = hashlib.sha1(password.encode("utf-16-be") + b"Mighty Aphrodite" + body, usedforsecurity=False)
     if password and not hmac.compare_digest(salted.digest(), digest):
-        raise ConfigError(f"cannot open {location}: its password is wrong, or it was changed; check both")
+        raise ConfigError(f"cannot open {location}: its password is wrong, or the file was changed; check {setting}")
     try:
         yield from _parsed(_Reader(body))
     except (EOFError, ValueError):

@@ -80,6 +80,7 @@ class ListenerProtection:
             self._context = self._make_context()
             if settings["ssl.client.auth"] != "none":
                 self._mapping = self._make_mapping()
+                self._warn_of_anyones_certificate()
         if protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
             self._makers = {mechanism: self._maker(mechanism) for mechanism in self._enabled()}
         self.mechanisms = tuple(self._makers)
@@ -107,8 +108,9 @@ class ListenerProtection:
 
     def rejected(self, peer: str, mechanism: str, error: BaseException) -> None:
         level, details = (logging.INFO, None) if isinstance(error, LogkernelError) else (logging.ERROR, error)
-        event = "authentication failed: peer=%s listener=%s mechanism=%s: %s"
-        log.log(level, event, peer, self.name, mechanism, error, exc_info=details)
+        event = "authentication failed: peer=%s listener=%s mechanism=%s: %s%s"
+        known_here = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))  # clients are not told these
+        log.log(level, event, peer, self.name, mechanism, error, known_here, exc_info=details)
 
     # ------------------------------------------------------------ TLS
 
@@ -122,6 +124,15 @@ class ListenerProtection:
                 "name a file with key and certificate",
             )
         return ReloadingContext(tls_settings(self._settings))
+
+    def _warn_of_anyones_certificate(self) -> None:
+        if not self._settings.get("ssl.truststore.location") and not self._settings.get("ssl.truststore.certificates"):
+            log.warning(
+                "listener %s: ssl.client.auth=%s without a truststore lets in who has a certificate of any authority "
+                "that this system trusts; name yours by ssl.truststore.location",
+                self.name,
+                self._settings["ssl.client.auth"],
+            )
 
     def _make_mapping(self) -> PrincipalMapping:
         from logkernel.security.principals import PrincipalMapping
@@ -173,6 +184,12 @@ class ListenerProtection:
             for option, text in options.items()
             if option.startswith("user_")
         }
+        if not passwords:
+            log.warning(
+                "listener %s: nobody can log in by PLAIN, as plain.sasl.jaas.config has no users; "
+                'add user_NAME="PASSWORD"',
+                self.name,
+            )
 
         def check(user: str, password: str) -> bool:
             known = passwords.get(user)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def read_identity(data: bytes, location: str, password: str, key_password: str) -> tuple[str, str]:
     """Key and certificates of a keystore, in PEM. PKCS#12 has one password for both."""
-    store = _load(data, location, password or key_password)
+    store = _load(data, location, password or key_password, "ssl.keystore.password")
     if store.key is None or store.cert is None:
         raise ConfigError(f"{location} has no private key with a certificate; give a keystore that has one")
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -25,7 +25,7 @@ def read_identity(data: bytes, location: str, password: str, key_password: str) 
 
 def read_trusted(data: bytes, location: str, password: str) -> str:
     """All certificates of a truststore, in PEM."""
-    store = _load(data, location, password)
+    store = _load(data, location, password, "ssl.truststore.password")
     found = [extra.certificate for extra in store.additional_certs]
     if store.cert is not None:
         found.append(store.cert.certificate)
@@ -34,7 +34,7 @@ def read_trusted(data: bytes, location: str, password: str) -> str:
     return _pem(found)
 
 
-def _load(data: bytes, location: str, password: str) -> PKCS12KeyAndCertificates:
+def _load(data: bytes, location: str, password: str, setting: str) -> PKCS12KeyAndCertificates:
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError:
@@ -46,7 +46,7 @@ def _load(data: bytes, location: str, password: str) -> PKCS12KeyAndCertificates
         return load_pkcs12(data, password.encode() or None)
     except Exception as error:  # ValueError by its docs, UnsupportedAlgorithm and others by the file
         raise ConfigError(
-            f"cannot open {location} ({type(error).__name__}); check its password, and that it is a whole PKCS#12 file"
+            f"cannot open {location} ({type(error).__name__}); check {setting}, and that it is a whole PKCS#12 file"
         ) from None
 
 

@@ -67,7 +67,7 @@ def trusted(settings: TlsSettings) -> str | None:
     data = _read(location, "ssl.truststore.location")
     kind = _kind(settings.ssl_truststore_type, data, location, "ssl.truststore.type")
     if kind == "PEM":
-        return _certificates(_text(data, location), location)
+        return _certificates(_text(data, location), f"ssl.truststore.location={location}")
     if kind == "PKCS12":
         from logkernel.security.pkcs12 import read_trusted
     else:

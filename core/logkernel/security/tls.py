@@ -205,7 +205,7 @@ class TlsSession:
 
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG")
 """OpenSSL's reasons where plain text came."""
-_CERTIFICATE_ALERTS = ("BAD_CERTIFICATE", "UNKNOWN_CA", "CERTIFICATE_EXPIRED", "CERTIFICATE_UNKNOWN", "REVOKED")
+_CERTIFICATE_ALERTS = ("BAD_CERTIFICATE", "UNKNOWN_CA", "CERTIFICATE_UNKNOWN", "REVOKED")
 _HOSTNAME_MISMATCH, _IP_MISMATCH, _NOT_YET_VALID, _EXPIRED = 62, 64, 9, 10
 """X509_V_ERR_… of OpenSSL."""
 
@@ -232,6 +232,8 @@ def _breakdown(peer: str, reason: str, server_side: bool) -> str:
     if "_ALERT_" in reason:
         if "CERTIFICATE_REQUIRED" in reason:
             remedy = "give a client's certificate by ssl.keystore.location"
+        elif reason.endswith("CERTIFICATE_EXPIRED"):
+            remedy = "renew your certificate, or set the clock of that side right"
         elif reason.endswith(_CERTIFICATE_ALERTS):
             remedy = "have it trust the CA of your certificate, or use one that it trusts"
         else:

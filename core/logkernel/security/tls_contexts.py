@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -78,6 +79,7 @@ class ReloadingContext:
         self._stamps = self._look()
         self._context = server_context(settings)
         self._next_check = now() + check_s
+        _warn_of_time(settings)
 
     def current(self) -> ssl.SSLContext:
         """The context for a new connection. Files that cannot be used are logged, and the one before them is kept."""
@@ -97,10 +99,26 @@ class ReloadingContext:
             logger.error("the listener keeps its certificate, as the changed files cannot be used: %s", error)
         else:
             logger.info("the listener has new certificates or a new truststore, from %s", files)
+            _warn_of_time(self._settings)
 
     def _look(self) -> list[tuple[int, ...] | None]:
         """Of each file what changes with it, also behind a symbolic link; None where it is not there."""
         return [_stamp(Path(file)) for file in self._settings.files]
+
+
+def _warn_of_time(settings: TlsSettings) -> None:
+    """Log that the listener's certificate has expired or is not valid yet. It is used, as in Kafka."""
+    import ssl
+
+    from logkernel.security import pem, validity
+
+    identity = stores.identity(settings)
+    assert identity is not None
+    own = next(block for label, block in pem.blocks(identity.chain) if label == "CERTIFICATE")
+    wrong = validity.wrong_now(ssl.PEM_cert_to_DER_cert(own), datetime.now(UTC))
+    if wrong is not None:
+        files = ", ".join(settings.files) or "ssl.keystore.certificate.chain"
+        logger.warning("clients refuse the listener's certificate, as it %s (%s); renew it", wrong, files)
 
 
 def _stamp(file: Path) -> tuple[int, ...] | None:

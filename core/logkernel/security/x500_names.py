@@ -28,7 +28,7 @@ _ESCAPED = ',=+<>#;"\\'
 _SEQUENCE, _SET, _OID, _VERSION = 0x30, 0x31, 0x06, 0xA0
 
 
-class _Element(NamedTuple):
+class Element(NamedTuple):
     tag: int
     content: bytes
     der: bytes
@@ -38,7 +38,7 @@ class _Element(NamedTuple):
 def subject_name(certificate: bytes) -> str:
     """Of a certificate in DER; "" of one without a subject. Raises `SslAuthenticationException` where it is no such."""
     try:
-        return ",".join(reversed([_relative(one) for one in _elements(_subject(certificate))]))
+        return ",".join(reversed([_relative(one) for one in elements(_subject(certificate))]))
     except (ValueError, IndexError, StopIteration):
         raise SslAuthenticationException(
             "the subject of a certificate cannot be read; use another certificate"
@@ -46,15 +46,19 @@ def subject_name(certificate: bytes) -> str:
 
 
 def _subject(certificate: bytes) -> bytes:
-    whole = next(_elements(certificate))
-    fields = [one for one in _elements(next(_elements(whole.content)).content) if one.tag != _VERSION]
-    subject = fields[4]  # behind the serial number, the algorithm, the issuer and the validity
+    subject = fields(certificate)[4]  # behind the serial number, the algorithm, the issuer and the validity
     if subject.tag != _SEQUENCE:
         raise ValueError
     return subject.content
 
 
-def _elements(der: bytes) -> Iterator[_Element]:
+def fields(certificate: bytes) -> list[Element]:
+    """What a certificate in DER says, without its version: serial number, algorithm, issuer, validity, subject, key."""
+    whole = next(elements(certificate))
+    return [one for one in elements(next(elements(whole.content)).content) if one.tag != _VERSION]
+
+
+def elements(der: bytes) -> Iterator[Element]:
     """What stands one after the other in DER. Raises `ValueError` for a length beyond its end."""
     at = 0
     while at < len(der):
@@ -66,19 +70,19 @@ def _elements(der: bytes) -> Iterator[_Element]:
         end = start + size
         if end > len(der):
             raise ValueError
-        yield _Element(tag, der[start:end], der[at:end])
+        yield Element(tag, der[start:end], der[at:end])
         at = end
 
 
-def _relative(name: _Element) -> str:
+def _relative(name: Element) -> str:
     """A relative distinguished name: mostly one attribute."""
     if name.tag != _SET:
         raise ValueError
-    return "+".join(_attribute(one.content) for one in _elements(name.content))
+    return "+".join(_attribute(one.content) for one in elements(name.content))
 
 
 def _attribute(der: bytes) -> str:
-    kind, value = _elements(der)
+    kind, value = elements(der)
     if kind.tag != _OID:
         raise ValueError
     oid = _dotted(kind.content)

@@ -32,6 +32,7 @@ from typing import Any, Final
 
 from logkernel.contracts import Buffer
 from logkernel.errors import (
+    IllegalSaslState,
     KafkaError,
     SslAuthenticationException,
     UnsupportedSaslMechanism,
@@ -295,11 +296,16 @@ class ClientConnection:
         if self.state == CHOOSING:
             if response.error_code:
                 offered = ", ".join(response.mechanisms) or "none"
-                raise UnsupportedSaslMechanism(
-                    f"the broker does not take sasl.mechanism={self._mechanism}; it takes {offered}"
-                    if response.error_code == UnsupportedSaslMechanism.code
-                    else f"the broker refused SaslHandshake: {error_for(response.error_code)}"
-                )
+                if response.error_code == UnsupportedSaslMechanism.code:
+                    said = f"the broker does not take sasl.mechanism={self._mechanism}; it takes {offered}"
+                elif response.error_code == IllegalSaslState.code:
+                    said = (
+                        "this listener of the broker has no SASL; use the port of one that has it, or set "
+                        "security.protocol to PLAINTEXT or SSL, whichever the listener speaks"
+                    )
+                else:
+                    said = f"the broker refused SaslHandshake: {error_for(response.error_code)}"
+                raise UnsupportedSaslMechanism(said)
             self._take(CHOSEN)
             self.challenge = b""
             return

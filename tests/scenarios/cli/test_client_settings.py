@@ -94,6 +94,13 @@ def test_settings_that_are_wrong_are_refused_before_a_connection(shell: Shell, r
     assert SECRET not in shell.error
 
 
+def test_a_misspelt_setting_is_refused_before_what_lacks_for_it(shell: Shell, file: Path) -> None:
+    """The password was said to be missing, though it was there as sasl.pasword."""
+    given = "-X security.protocol=SASL_SSL -X sasl.mechanism=PLAIN -X sasl.username=a -X sasl.pasword=b"
+    shell(f"topic list {given}", code=2)
+    assert "logkernel: sasl.pasword: no client has such a setting; did you mean sasl.password?" in shell.error
+
+
 def commands(group: click.Group, path: str = "") -> dict[str, click.Command]:
     found = {}
     context = click.Context(group)

@@ -73,13 +73,22 @@ def test_quotas_are_set_listed_and_unset(shell: Shell) -> None:
 
 def test_users_are_set_listed_and_deleted(shell: Shell) -> None:
     shell("cluster users set ann --password-stdin", stdin=b"secret\n")
-    assert shell.table("cluster users list") == [["ann", "SCRAM-SHA-256", "4096"]]
+    assert shell.table("cluster users list") == [["ann", "SCRAM-SHA-256", "4096"], ["ann", "SCRAM-SHA-512", "4096"]]
+    shell("cluster users delete ann --mechanism SCRAM-SHA-256")
     assert shell.rows("cluster users list ann")[0]["credentials"] == [
-        {"mechanism": "SCRAM-SHA-256", "iterations": 4096}
+        {"mechanism": "SCRAM-SHA-512", "iterations": 4096}
     ]
-    shell("cluster users delete ann")
-    shell("cluster users list ann", 1)
+    shell("cluster users set bob --mechanism SCRAM-SHA-512 --password-stdin", stdin=b"secret\n")
+    assert shell.table("cluster users list bob") == [["bob", "SCRAM-SHA-512", "4096"]]
+    for name in ("ann", "bob"):
+        shell(f"cluster users delete {name}")
+        shell(f"cluster users list {name}", 1)
     shell("cluster users set ann --password-stdin", 2, stdin=b"\n")
+
+
+def test_a_password_is_not_asked_for_where_there_is_no_terminal(shell: Shell) -> None:
+    shell("cluster users set ann", 2, stdin=b"secret\n")
+    assert "there is no terminal to ask for the password; give it by --password-stdin" in shell.error
 
 
 def test_acls_with_the_words_of_kafka_acls(shell: Shell) -> None:

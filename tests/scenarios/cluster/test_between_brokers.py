@@ -210,7 +210,12 @@ class Door:
 
 
 def runtime_of(settings: Mapping[str, str]) -> Runtime:
-    named = {"listeners": "IN://127.0.0.1:0", "inter.broker.listener.name": "IN", "node.id": "1"}
+    named = {
+        "listeners": "IN://127.0.0.1:0",
+        "listener.security.protocol.map": "IN:PLAINTEXT",
+        "inter.broker.listener.name": "IN",
+        "node.id": "1",
+    }
     return Runtime(BrokerConfig.load(None, named | settings), Kernel(allow=()))
 
 

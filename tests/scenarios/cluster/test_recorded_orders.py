@@ -29,7 +29,7 @@ from logkernel.requests.replication import UpdateMetadataRequest
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "replication" / "orders.txt"
 SETTINGS = (
     "node.id=2", "log.dirs=/memory", "listeners=BROKERS://127.0.0.1:0,CLIENTS://127.0.0.1:0",
-    "inter.broker.listener.name=BROKERS",
+    "listener.security.protocol.map=BROKERS:PLAINTEXT,CLIENTS:PLAINTEXT", "inter.broker.listener.name=BROKERS",
 )  # fmt: skip
 Row = tuple[str, int, bytes]
 

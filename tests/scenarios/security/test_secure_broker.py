@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from jwt.algorithms import ECAlgorithm
 import logkernel
 from logkernel import aio
 from logkernel.cli import main
+from logkernel.cli.secure import told
 from logkernel.client.admin.access import ScramUpsertion
 from logkernel.errors import (
     NetworkException,
@@ -35,7 +37,7 @@ from logkernel.errors import (
     TopicAuthorizationFailed,
     UnsupportedSaslMechanism,
 )
-from logkernel.security.development import obtain
+from logkernel.security.development import Development, obtain
 
 StartBroker = Callable[..., Any]
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -133,15 +135,17 @@ def test_the_first_user_writes_on_a_loop(secure: Secure) -> None:
     assert asyncio.run(go()) == 0
 
 
-def test_a_user_that_the_command_line_adds_may_do_what_an_acl_allows(secure: Secure, tmp_path: Path) -> None:
-    """SCRAM-SHA-256, by which the command adds users, was not taken."""
+def test_a_user_that_the_command_line_adds_may_do_what_an_acl_allows(
+    secure: Secure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SCRAM-SHA-256, by which the command added users, was not what client.properties has."""
     given = ["-b", secure.address, "--command-config", str(secure.folder / "client.properties")]
-    with secure.connect() as log, log.admin() as admin:
-        admin.alter_user_scram_credentials(ScramUpsertion("ann", "her secret", "SCRAM-SHA-256", 4096))
+    monkeypatch.setattr("sys.stdin", io.StringIO("her secret\n"))
+    assert main(["cluster", "users", "set", "ann", "--password-stdin", *given]) == 0
     assert main(["topic", "create", "orders", *given]) == 0
     allow = ["--allow-principal", "User:ann", "--producer", "--topic", "orders"]
     assert main(["cluster", "acl", "--add", *allow, *given]) == 0
-    ann = {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": login_line("ann", "her secret")}
+    ann = {"sasl.jaas.config": login_line("ann", "her secret")}
     with secure.connect(**ann) as log, log.producer() as producer:
         assert producer.send("orders", b"x").result(WAIT_S).offset == 0
         with pytest.raises(TopicAuthorizationFailed):
@@ -159,6 +163,15 @@ def test_users_and_keys_survive_a_restart(secure: Secure) -> None:
     assert (secure.folder / "broker.pem").read_bytes() == before
     with secure.connect() as log:
         assert write_and_read(log, "orders") == [b"one", b"two"]
+
+
+def test_the_command_that_is_shown_reaches_the_broker() -> None:
+    """Pasted, it asked at 127.0.0.1:9092, wherever the broker listened."""
+    made = Development(Path("ca"), Path("key"), Path("client.properties"), "admin", "")
+    asked = [told(made, host, port) for host, port in [("127.0.0.1", 9092), ("::1", 19092), ("", 9093), ("h", 0)]]
+    assert [text.partition("topic list")[2].partition(" --command-config")[0] for text in asked] == [
+        "", " -b [::1]:19092", " -b 127.0.0.1:9093", " -b HOST:PORT",
+    ]  # fmt: skip
 
 
 def test_keys_and_passwords_can_be_read_by_their_owner_only(secure: Secure) -> None:
@@ -199,13 +212,13 @@ def test_who_is_not_let_in_is_told_at_once(
 
 
 def test_a_client_in_plain_text_is_refused(secure: Secure) -> None:
-    with (
-        pytest.raises((NetworkException, RequestTimedOut)),
-        logkernel.connect(secure.address) as log,
-        log.admin(default_api_timeout_ms=1000, request_timeout_ms=500) as admin,
-    ):
-        admin.list_topics()
-    assert "the client does not speak TLS; set its security.protocol" in secure.broker.log()
+    while "the client does not speak TLS; set its security.protocol" not in secure.broker.log():
+        with (
+            pytest.raises((NetworkException, RequestTimedOut)),
+            logkernel.connect(secure.address) as log,
+            log.admin(default_api_timeout_ms=1000, request_timeout_ms=500) as admin,
+        ):
+            admin.list_topics()
 
 
 def test_a_password_that_is_wrong_is_not_told_from_a_user_that_is_not(plain: Secure) -> None:
@@ -230,6 +243,49 @@ def test_a_user_that_is_added_can_log_in_until_it_is_deleted(plain: Secure) -> N
             admin.alter_user_scram_credentials(ScramUpsertion("carl", "pass word", mechanism, 4096))
             with logkernel.connect(plain.address, **settings) as other:
                 assert write_and_read(other, mechanism) == [b"one", b"two"]
+
+
+def test_the_log_tells_who_has_no_password_for_a_mechanism(plain: Secure) -> None:
+    """An operator saw only that a user name or password was wrong, where a user had a password for the other one."""
+    with logkernel.connect(plain.address, **plain.settings) as log, log.admin() as admin:
+        admin.alter_user_scram_credentials(ScramUpsertion("carl", "pass word", "SCRAM-SHA-256", 4096))
+    given = {"SCRAM-SHA-512": "pass word", "SCRAM-SHA-256": "guess"}
+    for mechanism, password in given.items():
+        with (
+            pytest.raises(SaslAuthenticationFailed) as caught,
+            logkernel.connect(plain.address, **login(mechanism, "carl", password)) as log,
+            log.admin() as admin,
+        ):
+            admin.list_topics()
+        assert "carl" not in str(caught.value)
+    assert "check both (there is no SCRAM-SHA-512 password of user 'carl')" in plain.broker.log()
+    assert "check both (wrong password of 'User:carl')" in plain.broker.log()
+
+
+def test_a_listener_that_lets_in_nobody_or_anybody_is_warned_of(start_broker: StartBroker, tmp_path: Path) -> None:
+    ours = trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem
+    ours.write_to_path(str(tmp_path / "broker.pem"))
+    broker = start_broker(
+        "--set", "listener.security.protocol.map=IN:SSL,OUT:SASL_PLAINTEXT",
+        "--set", "ssl.keystore.type=PEM", "--set", f"ssl.keystore.location={tmp_path / 'broker.pem'}",
+        "--set", "listener.name.in.ssl.client.auth=required",
+        "--set", "sasl.enabled.mechanisms=PLAIN",
+        "--set", f'listener.name.out.plain.sasl.jaas.config={PLAIN_LOGIN} username="ann" password="pl4nted";',
+        listen="IN://127.0.0.1:0,OUT://127.0.0.1:0",
+    )  # fmt: skip
+    assert "listener IN: ssl.client.auth=required without a truststore lets in who has a certificate" in broker.log()
+    assert "listener OUT: nobody can log in by PLAIN, as plain.sasl.jaas.config has no users" in broker.log()
+    assert "pl4nted" not in broker.log()
+
+
+def test_a_client_that_logs_in_where_nobody_has_to_is_told_what_to_set(start_broker: StartBroker) -> None:
+    broker = start_broker()
+    with (
+        pytest.raises(UnsupportedSaslMechanism, match="this listener of the broker has no SASL; use the port of one"),
+        logkernel.connect(broker.bootstrap, **login("PLAIN", "ann", "wonder")) as log,
+        log.admin() as admin,
+    ):
+        admin.list_topics()
 
 
 def test_a_producer_goes_on_while_its_session_is_renewed(start_broker: StartBroker) -> None:
@@ -350,6 +406,7 @@ def test_an_unsecured_token_is_refused_where_keys_sign_tokens(tokens: Callable[[
             "GSSAPI, Kafka's default mechanism, has no keytab; give com.sun",
         ),
         (["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=PLAIN"], "PLAIN has no users; give"),
+        (["listeners=OUT://127.0.0.1:0"], "add OUT:PROTOCOL to listener.security.protocol.map"),
         (["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=OAUTHBEARER"], "OAUTHBEARER has no keys"),
         (["listeners=SSL://127.0.0.1:0"], "ssl.keystore.location: the listener speaks TLS and has no key; name a file"),
         (["listeners=SSL://127.0.0.1:0", "ssl.keystore.location=/nowhere.pem"], "/nowhere.pem"),

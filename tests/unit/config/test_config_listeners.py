@@ -8,6 +8,8 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.config.listeners import Listener, address, parse_listeners
 from logkernel.errors import ConfigError
 
+PLAIN = {"listener.security.protocol.map": "IN:PLAINTEXT,OUT:PLAINTEXT,CONTROL:PLAINTEXT"}
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -67,7 +69,7 @@ def test_text_and_back() -> None:
             ["PLAINTEXT://outside:4711"],
         ),
         (
-            {"listeners": "IN://a:1,OUT://:2", "advertised.listeners": "OUT://far:3"},
+            {"listeners": "IN://a:1,OUT://:2", "advertised.listeners": "OUT://far:3"} | PLAIN,
             {},
             ["IN://a:1", "OUT://far:3"],
         ),
@@ -109,16 +111,29 @@ def test_what_is_refused(settings: dict[str, str], said: str) -> None:
 
 def test_a_listener_speaks_what_the_map_says_then_what_its_name_says() -> None:
     config = BrokerConfig.load(
-        None, {"listeners": "IN://:1,SSL://:2,OUT://:3", "listener.security.protocol.map": "in:sasl_ssl"}
+        None, {"listeners": "IN://:1,SSL://:2,:3,:4", "listener.security.protocol.map": "in:sasl_ssl"}
     )
     spoken = {listener.name: config.security_protocol(listener.name) for listener in config.listeners}
-    assert spoken == {"IN": "SASL_SSL", "SSL": "SSL", "OUT": "PLAINTEXT"}
+    assert spoken == {"IN": "SASL_SSL", "SSL": "SSL", "PLAINTEXT": "PLAINTEXT", "PLAINTEXT-4": "PLAINTEXT"}
+
+
+@pytest.mark.parametrize("given", [{}, {"listener.security.protocol.map": "OTU:SASL_SSL"}])
+def test_a_listener_of_which_nothing_says_what_it_speaks_is_not_served_in_plain_text(given: dict[str, str]) -> None:
+    wanted = (
+        "listeners=PLAINTEXT://:1,OUT://:2: nothing says which protocol the listener OUT speaks; "
+        "add OUT:PROTOCOL to listener.security.protocol.map"
+    )
+    with pytest.raises(ConfigError, match=wanted):
+        BrokerConfig.load(None, {"listeners": "PLAINTEXT://:1,OUT://:2"} | given)
+    with pytest.raises(ConfigError, match="nothing says which protocol the listener ELSE speaks"):
+        BrokerConfig.load(None, {}).security_protocol("ELSE")
 
 
 def test_a_listeners_own_settings_stand_above_those_of_all() -> None:
     config = BrokerConfig.load(
         None,
-        {
+        PLAIN
+        | {
             "ssl.client.auth": "requested",
             "listener.name.out.ssl.client.auth": "required",
             "listener.name.out.plain.sasl.jaas.config": "secret",
@@ -163,9 +178,9 @@ def test_an_address_is_told_as_it_is_read(host: str) -> None:
         ({}, ("PLAINTEXT",)),
         ({"security.inter.broker.protocol": "PLAINTEXT"}, ("PLAINTEXT",)),
         ({"listeners": "PLAINTEXT://a:1,SASL_SSL://b:2", "security.inter.broker.protocol": "sasl_ssl"}, ("SASL_SSL",)),
-        ({"listeners": "IN://a:1,OUT://b:2", "inter.broker.listener.name": "in"}, ("IN",)),
+        ({"listeners": "IN://a:1,OUT://b:2", "inter.broker.listener.name": "in"} | PLAIN, ("IN",)),
         (
-            {"listeners": "IN://a:1,PLAINTEXT://b:2", "control.plane.listener.name": "IN"},
+            {"listeners": "IN://a:1,PLAINTEXT://b:2", "control.plane.listener.name": "IN"} | PLAIN,
             ("PLAINTEXT", "IN"),
         ),
         (
@@ -173,7 +188,8 @@ def test_an_address_is_told_as_it_is_read(host: str) -> None:
                 "listeners": "IN://a:1,OUT://b:2,CONTROL://c:3",
                 "inter.broker.listener.name": "IN",
                 "control.plane.listener.name": "control",
-            },
+            }
+            | PLAIN,
             ("IN", "CONTROL"),
         ),
     ],
@@ -185,7 +201,7 @@ def test_listeners_by_which_brokers_reach_one_another(settings: dict[str, str], 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"listeners": "IN://a:1"}, "no listener is called PLAINTEXT; use a name from listeners .IN."),
+        ({"listeners": "IN://a:1"} | PLAIN, "no listener is called PLAINTEXT; use a name from listeners .IN."),
         ({"inter.broker.listener.name": "IN"}, "no listener is called IN; use a name from listeners .PLAINTEXT."),
         (
             {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
@@ -215,10 +231,40 @@ def test_listeners_of_brokers_that_are_refused(settings: dict[str, str], said: s
 
 
 def test_brokers_may_command_over_further_listeners_while_their_own_changes() -> None:
-    settings = {"listeners": "OLD://a:1,NEW://b:2", "inter.broker.listener.name": "NEW"}
+    settings = {
+        "listeners": "OLD://a:1,NEW://b:2",
+        "inter.broker.listener.name": "NEW",
+        "listener.security.protocol.map": "OLD:PLAINTEXT,NEW:PLAINTEXT",
+    }
     assert BrokerConfig.load(None, settings).command_listeners == {"NEW"}
     both = BrokerConfig.load(None, settings | {"logkernel.command.listener.names": "old"})
     assert (both.command_listeners, both.inter_broker_listeners) == ({"OLD", "NEW"}, ("NEW",))
     other = BrokerConfig.load(None, settings | {"logkernel.command.listener.names": "OTHER"})
     with pytest.raises(ConfigError, match=r"no listener is called OTHER; use names from listeners .OLD, NEW."):
         _ = other.command_listeners
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("listener.name.owt.ssl.client.auth", "no listener is called so; use one of out, in.side, controller"),
+        ("listener.name.OUT.ssl.client.auth", "no listener is called so; write listener.name.out.ssl.client.auth"),
+        ("listener.name.out.ssl.client.auth", None),
+        ("listener.name.in.side.ssl.client.auth", None),
+        ("listener.name.controller.ssl.client.auth", None),
+    ],
+)
+def test_a_setting_of_a_listener_that_is_not_there_is_warned_of(name: str, said: str | None) -> None:
+    """A misspelt name asked no client for its certificate, without a word."""
+    given = {
+        "listeners": "OUT://:1,IN.SIDE://:2,CONTROLLER://:3",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "OUT:SSL,IN.SIDE:SSL",
+    }
+    expected = [] if said is None else [f"--set: {name} has no effect, as {said}"]
+    found = BrokerConfig.load(None, given | {name: "required"}).warnings
+    assert [text for text in found if "listener.name" in text] == expected
+
+
+def test_where_a_program_names_its_listener_as_it_listens_no_setting_is_warned_of() -> None:
+    assert not BrokerConfig.load(None, {"listener.name.ssl.ssl.client.auth": "required"}).warnings

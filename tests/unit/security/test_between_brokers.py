@@ -99,8 +99,8 @@ def test_one_key_is_shown_to_clients_and_to_brokers() -> None:
     ids=["Kafka's default", "another", "no login", "no user", "another's login"],
 )
 def test_a_contradiction_ends_the_start(settings: dict[str, str], said: str) -> None:
-    given = {f"{IN}sasl.enabled.mechanisms": "PLAIN"} | settings
-    config = BrokerConfig.load(None, given)
+    mapped = {"listener.security.protocol.map": "IN:SASL_PLAINTEXT"}
+    config = BrokerConfig.load(None, mapped | {f"{IN}sasl.enabled.mechanisms": "PLAIN"} | settings)
     with pytest.raises(ConfigError, match=said) as refused:
         client_settings("IN", "SASL_PLAINTEXT", config.security_settings("IN"), config.get(MECHANISM))
     assert "of brokers" not in str(refused.value)

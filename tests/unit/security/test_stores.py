@@ -89,19 +89,19 @@ def test_a_jks_truststore_opens_without_password(stores: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "store_password", "key_password"),
+    ("name", "store_password", "key_password", "said"),
     [
-        ("jks.keys", "wrong", KEY_PASSWORD),
-        ("jks.keys", STORE_PASSWORD, "wrong"),
-        ("jks.keys", STORE_PASSWORD, ""),
-        ("p12.keys", "wrong", ""),
-        ("p12.keys", "", ""),
-        ("jks.trust", STORE_PASSWORD, ""),
-        ("p12.trust", STORE_PASSWORD, ""),
+        ("jks.keys", "wrong", KEY_PASSWORD, "check ssl.keystore.password"),
+        ("jks.keys", STORE_PASSWORD, "wrong", "set ssl.key.password"),
+        ("jks.keys", STORE_PASSWORD, "", "set ssl.key.password"),
+        ("p12.keys", "wrong", "", "check ssl.keystore.password"),
+        ("p12.keys", "", "", "check ssl.keystore.password"),
+        ("jks.trust", STORE_PASSWORD, "", "give a keystore"),
+        ("p12.trust", STORE_PASSWORD, "", "give a keystore"),
     ],
 )
 def test_a_keystore_that_does_not_open_says_why(
-    stores: Path, name: str, store_password: str, key_password: str
+    stores: Path, name: str, store_password: str, key_password: str, said: str
 ) -> None:
     location = str(stores / name)
     with pytest.raises(ConfigError) as refused:
@@ -111,14 +111,14 @@ def test_a_keystore_that_does_not_open_says_why(
             )
         )
     assert location in str(refused.value)
-    assert "; " in str(refused.value)
+    assert f"; {said}" in str(refused.value)
     assert "pl4nted" not in str(refused.value)
     assert "pl4nted" not in repr(refused.value.__cause__)
 
 
 @pytest.mark.parametrize("name", ["jks.keys", "p12.trust"])
 def test_a_truststore_that_does_not_open_says_why(stores: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="; ") as refused:
+    with pytest.raises(ConfigError, match=r"; check ssl\.truststore\.password") as refused:
         trusted(TlsSettings(ssl_truststore_location=str(stores / name), ssl_truststore_password="wrong"))
     assert name in str(refused.value)
 

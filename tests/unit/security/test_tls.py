@@ -244,17 +244,30 @@ def test_host_names_can_be_turned_off_but_not_trust(host: str | None) -> None:
         exchange(client, server)
 
 
-def test_an_expired_certificate_is_refused() -> None:
+def expired() -> dict[str, object]:
+    """Settings of a side whose certificate was valid until yesterday."""
     old = authority("ours").issue_cert("localhost", not_after=datetime.now(UTC) - timedelta(days=1))
-    client, server = pair(
-        TRUSTING,
-        settings(
-            ssl_keystore_key=old.private_key_pem.bytes().decode(),
-            ssl_keystore_certificate_chain=old.cert_chain_pems[0].bytes().decode(),
-        ),
-    )
+    return {
+        "ssl_keystore_key": old.private_key_pem.bytes().decode(),
+        "ssl_keystore_certificate_chain": old.cert_chain_pems[0].bytes().decode(),
+    }
+
+
+def test_an_expired_certificate_is_refused() -> None:
+    client, server = pair(TRUSTING, settings(**expired()))
     with pytest.raises(SslAuthenticationException, match="expired; renew it"):
         exchange(client, server)
+
+
+def test_a_client_whose_certificate_has_expired_is_told_to_renew_it() -> None:
+    """It was told to have the broker trust its authority, which the broker does."""
+    client, server = pair(
+        settings(trusts="ours", **expired()), settings(certified(), trusts="ours", ssl_client_auth="required")
+    )
+    with pytest.raises(SslAuthenticationException, match="expired"):
+        exchange(client, server)
+    with pytest.raises(SslAuthenticationException, match=r"certificate expired\); renew your certificate"):
+        _tell(server, client)
 
 
 def test_a_leaf_in_the_truststore_is_trusted_by_itself() -> None:

@@ -255,10 +255,7 @@ class ClientCore:
         waiting, self._calls = self._calls, []
         for call in waiting:
             if call.deadline_ms <= now_ms:
-                error = call.error or self.network.last_loss
-                why = f" ({error!r})" if error is not None else ""
-                said = f"{type(call.request).__name__} did not succeed in time{why}; try again, or raise the timeout"
-                call.done(None, RequestTimedOut(said))
+                call.done(None, _too_late(call.request, call.error or self.network.last_loss))
                 continue
             next_ms = earliest(next_ms, call.deadline_ms)
             if call.retry_ms > now_ms:
@@ -361,3 +358,10 @@ def earliest(*times_ms: int | None) -> int | None:
         if time_ms is not None and (first_ms is None or time_ms < first_ms):
             first_ms = time_ms
     return first_ms
+
+
+def _too_late(request: Any, error: Exception | None) -> RequestTimedOut:
+    """For a call whose time is over, with what it last failed with: if that has a remedy, no other is given."""
+    said = f"{type(request).__name__} did not succeed in time"
+    why = "" if error is None else f": {type(error).__name__}: {error}"
+    return RequestTimedOut(f"{said}{why}" if ";" in why else f"{said}{why}; try again, or raise the timeout")

@@ -287,7 +287,8 @@ def _unknown(kind: str, name: str, table: Mapping[str, ClientSetting], refused: 
         return f"{name} is not supported: {refused[name]}"
     near = nearest(name, table)
     hint = f"; did you mean {near}?" if near else "; check the name"
-    return f"{name}: a {kind} has no such setting{hint}"
+    article = "an" if kind[0] in "aeiou" else "a"
+    return f"{name}: {article} {kind} has no such setting{hint}"
 
 
 def _typed(setting: ClientSetting, value: Any) -> Any:

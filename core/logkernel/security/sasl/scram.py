@@ -21,6 +21,8 @@ from logkernel.vocabulary import Principal
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 1_000_000
+MAX_LOGGED = 100
+"""Characters of a user's name that a log has."""
 """What a client derives a key with at most, which takes it a second. Kafka's brokers keep 4,096 to 16,384, but older
 ones had no upper bound; a hostile server may name 2^31."""
 
@@ -167,6 +169,7 @@ class ScramServer:
         self._credential = self._look_up(first)
         self._nonce = first.nonce + self._nonce
         self._header = first.header
+        self._username, self._by_token = first.username, first.by_token
         credential = self._credential
         answer = f"r={self._nonce},s={messages.b64(credential.salt)},i={credential.iterations}"
         self._signed = f"{first.bare},{answer}"
@@ -203,9 +206,19 @@ class ScramServer:
         is_proved = hmac.compare_digest(hashlib.new(algorithm, key).digest(), credential.stored_key)
         is_ours = hmac.compare_digest(final.nonce.encode(), self._nonce.encode())
         if not (is_ours and final.channel_binding == self._header.encode() and is_proved and self._claimed is not None):
-            raise SaslAuthenticationFailed(f"invalid user name or password for {self.name}; check both")
+            error = SaslAuthenticationFailed(f"invalid user name or password for {self.name}; check both")
+            error.add_note(self._for_the_log())
+            raise error
         self.principal, self.expires_ms = self._claimed, self._claimed_until
         return f"v={messages.b64(_hmac(algorithm, credential.server_key, signed))}".encode()
+
+    def _for_the_log(self) -> str:
+        """Why the client failed; it is not told."""
+        if self._claimed is not None:
+            return f"wrong password of {str(self._claimed)!r}"
+        if self._by_token:
+            return "no such delegation token, or it has expired"
+        return f"there is no {self.name} password of user {self._username[:MAX_LOGGED]!r}"
 
     def _refuse(self, message: bytes) -> bytes:
         raise SaslAuthenticationFailed(f"{self.name} has ended, and the client goes on; open a new connection")
