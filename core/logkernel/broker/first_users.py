@@ -20,9 +20,14 @@ SALT_BYTES: Final = 32
 
 
 def add_users(
-    broker: Broker, users: Mapping[str, str], mechanisms: Iterable[str], iterations: int = ITERATIONS
+    broker: Broker,
+    users: Mapping[str, str],
+    mechanisms: Iterable[str],
+    iterations: int = ITERATIONS,
+    *,
+    anew: bool = False,
 ) -> Callable[[], bool]:
-    """Give users (name → password) their SCRAM keys, where the broker does not know them.
+    """Give users (name → password) their SCRAM keys, where the broker does not know them, or `anew`.
 
     Called on the broker's thread. Returns what says whether the cluster has noted them; it raises what it was refused
     with.
@@ -34,7 +39,7 @@ def add_users(
         rows = [
             _upsertion(user, password, number, hashed, iterations, broker.runtime.random.bytes(SALT_BYTES))
             for user, password in users.items()
-            if (user, number) not in broker.metadata.image.scram
+            if anew or (user, number) not in broker.metadata.image.scram
         ]
         if rows:
             asked += 1

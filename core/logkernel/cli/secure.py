@@ -45,8 +45,9 @@ def prepare(arguments: argparse.Namespace, folder: str, listen: str) -> tuple[De
 
 
 def add_first_user(broker: Broker, made: Development) -> None:
-    """Give the first user its password, where the broker does not know the user."""
-    add_users(broker, {made.user: made.password}, [MECHANISM])()
+    """Give the first user its password, where the broker does not know the user, or has the password of a folder that
+    was removed since."""
+    add_users(broker, {made.user: made.password}, [MECHANISM], anew=made.is_new)()
 
 
 def told(made: Development, host: str, port: int) -> str:

@@ -103,7 +103,8 @@ def protocols_by_name(text: str) -> dict[str, str]:
 
 
 def protocol_of(name: str, protocols: Mapping[str, str]) -> str:
-    """What the listener `name` speaks, by `protocols_by_name`; addresses without a name of their own are PLAINTEXT.
+    """What the listener `name` speaks, by `protocols_by_name`; what is called PLAINTEXT-…, as further addresses without
+    a name are, speaks PLAINTEXT.
 
     Raises ValueError(problem, remedy) where nothing says it: to serve such a listener in plain text would let in
     everybody for a misspelt name.

@@ -45,6 +45,8 @@ class Development:
     client: Path
     user: str
     password: str
+    is_new: bool = False
+    """It was made by this call of `obtain`: no broker knows the password yet."""
 
     def __repr__(self) -> str:
         return f"Development({str(self.client.parent)!r}, user={self.user!r})"
@@ -87,7 +89,7 @@ def obtain(folder: str | os.PathLike[str], hosts: Iterable[str] = (), users: Ite
         raise ConfigError(f"{place}: {error.strerror}; name a folder that you may write") from None
     if password is None:
         raise ConfigError(f"{found.client}: it has no password; remove the folder {place} to have all made anew")
-    return Development(found.ca, found.broker, found.client, FIRST_USER, password)
+    return Development(found.ca, found.broker, found.client, FIRST_USER, password, is_new=not all(there))
 
 
 def _password(text: str) -> str | None:

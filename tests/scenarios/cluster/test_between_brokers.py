@@ -313,6 +313,7 @@ def test_a_start_without_a_login_is_refused() -> None:
     settings = [f"{name}={value}" for name, value in speaks("SASL_PLAINTEXT", {"listeners": LISTENERS}).items()]
     named = [
         "inter.broker.listener.name=IN",
+        "listener.security.protocol.map=IN:SASL_PLAINTEXT,OUT:PLAINTEXT",
         "sasl.enabled.mechanisms=PLAIN",
         "sasl.mechanism.inter.broker.protocol=PLAIN",
     ]

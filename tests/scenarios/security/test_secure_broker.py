@@ -165,6 +165,25 @@ def test_users_and_keys_survive_a_restart(secure: Secure) -> None:
         assert write_and_read(log, "orders") == [b"one", b"two"]
 
 
+def test_the_folder_of_the_keys_is_removed_to_have_others(secure: Secure) -> None:
+    """The docs say so. The broker kept the first user's password of before, so nobody could log in."""
+    secure.broker.terminate()
+    shutil.rmtree(secure.folder)
+    secure.broker.restart()
+    anew = opened(secure.broker)
+    assert anew.settings["sasl.jaas.config"] != secure.settings["sasl.jaas.config"]
+    with anew.connect() as log:
+        assert write_and_read(log, "orders") == [b"one", b"two"]
+
+
+def test_the_first_user_keeps_a_password_that_was_changed(secure: Secure) -> None:
+    with secure.connect() as log, log.admin() as admin:
+        admin.alter_user_scram_credentials(ScramUpsertion("admin", "another", "SCRAM-SHA-512", 4096))
+    secure.broker.restart()
+    with secure.connect(**{"sasl.jaas.config": login_line("admin", "another")}) as log:
+        assert write_and_read(log, "orders") == [b"one", b"two"]
+
+
 def test_the_command_that_is_shown_reaches_the_broker() -> None:
     """Pasted, it asked at 127.0.0.1:9092, wherever the broker listened."""
     made = Development(Path("ca"), Path("key"), Path("client.properties"), "admin", "")

@@ -114,7 +114,7 @@ def test_what_is_not_there_says_why() -> None:
         LogkernelContainer(mem_limit="1g")
     with pytest.raises(ConfigError, match="network='n': there is no network of containers; for clients in a"):
         LogkernelContainer(network="n")
-    with pytest.raises(ConfigError, match="security_protocol='TLS' is none; use one of PLAINTEXT, SSL, "):
+    with pytest.raises(ConfigError, match="there is no security_protocol='TLS'; use one of PLAINTEXT, SSL, "):
         LogkernelContainer(security_protocol="TLS", process=False).start()
     with pytest.raises(ConfigError, match="'http' is no port"):
         container.with_exposed_ports("http")

@@ -13,6 +13,7 @@ from control_port import Server
 from testing_plugin import suite
 
 import logkernel
+from logkernel.client.admin.access import ScramUpsertion
 from logkernel.errors import ConfigError, SaslAuthenticationFailed, SslAuthenticationException
 from logkernel.testing import Kafka, KafkaCluster, LogkernelContainer
 
@@ -34,6 +35,14 @@ def by_librdkafka(settings: Mapping[str, str]) -> str:
             producer.flush(5)
             return names[0]
     return ""
+
+
+def test_a_broker_that_asks_for_passwords_does_not_say_that_nobody_does(caplog: pytest.LogCaptureFixture) -> None:
+    with Kafka(security_protocol="SASL_PLAINTEXT", users=["ann"]):
+        assert "NOT enforced" not in caplog.text
+    with Kafka() as kafka, kafka.log.admin() as admin:
+        admin.alter_user_scram_credentials(ScramUpsertion("ann", "hers", "SCRAM-SHA-256", 4096))
+        assert "NOT enforced" in caplog.text
 
 
 def by_ours(settings: Mapping[str, str]) -> None:
@@ -193,7 +202,10 @@ def test_a_suite_says_so_in_its_ini_file(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"security_protocol": "TLS"}, "security_protocol='TLS' is none; use one of PLAINTEXT, SSL, SASL_PLAINTEXT"),
+        (
+            {"security_protocol": "TLS"},
+            "there is no security_protocol='TLS'; use one of PLAINTEXT, SSL, SASL_PLAINTEXT",
+        ),
         ({"users": ["ann"]}, "users log in by SSL or SASL; set security_protocol to SASL_SSL, or leave out users"),
         ({"security_protocol": "SASL_SSL", "users": ["an n"]}, "users: 'an n' is no name; write letters, digits"),
         ({"security_protocol": "SASL_SSL", "users": {"ann": 7}}, "users: the password of ann is no text; write one"),
@@ -217,7 +229,7 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], told: str) -> None:
             {"mechanism": "GSSAPI"},
             "mechanism='GSSAPI': there are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
         ),
-        ("SASL_PLAINTEXT", {"spelling": "java"}, "spelling='java' is none; use one of kafka, librdkafka"),
+        ("SASL_PLAINTEXT", {"spelling": "java"}, "there is no spelling='java'; use one of kafka, librdkafka"),
         ("SSL", {"password": "x"}, "SSL asks for no password; open the broker with security_protocol=SASL_SSL"),
         ("PLAINTEXT", {"user": "ann"}, "user='ann': this broker asks nobody who he is; open it with users="),
     ],

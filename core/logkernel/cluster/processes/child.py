@@ -27,8 +27,9 @@ PR_SET_PDEATHSIG: Final = 1
 ALONE: Final = b"."
 """What the parent writes to a broker when all others have ended."""
 CLIENTS: Final = "PLAINTEXT"
-BROKERS: Final = "BROKERS"
-"""Names of the listeners for clients and for other brokers."""
+BROKERS: Final = "PLAINTEXT-BROKERS"
+"""Names of the listeners for clients and for other brokers. By its name the second one speaks plain text, whatever the
+operator's listener.security.protocol.map has."""
 
 
 def live_with_parent(alone: Callable[[], object]) -> None:

@@ -35,6 +35,7 @@ from logkernel.testing.kafka.security import ListenerSecurity
 from logkernel.testing.kafka.waiting import LOOK_AGAIN_S
 from logkernel.testing.kafka.watch import BrokerWatch
 from logkernel.testing.kafka.watched import KeptMetadata, WatchPlugin
+from logkernel.vocabulary import PLAINTEXT
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -103,10 +104,12 @@ class BrokerHere(KafkaBroker):
             self._settings["log.dirs"] = RawSetting("log.dirs", str(path), "path")
         if advertised is None and listen.rpartition(":")[0].strip("[]") in ANY_HOST:
             advertised = "localhost:0"
+        name = security.protocol
         if advertised is not None:
-            name = security.protocol
             told = {"listeners": f"{name}://{listen}", "advertised.listeners": f"{name}://{advertised}"}
             self._settings |= by_name(from_keywords(told, "listen"))
+        elif name != PLAINTEXT:  # or the broker says of its users that nobody asks for their passwords
+            self._settings |= by_name(from_keywords({"listeners": f"{name}://{listen}"}, "listen"))
         self._plugins = list(plugins)
         self._memory = TestDisk() if path is None else None
         self._disk = FolderDisk() if self._memory is None else self._memory

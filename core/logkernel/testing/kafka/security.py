@@ -48,7 +48,7 @@ class ListenerSecurity:
         """`users` are name → password, or names; who has no password gets one. Certificates that are in `folder` are
         used, others made there. Raises `ConfigError`."""
         if protocol not in PROTOCOLS:
-            raise ConfigError(f"security_protocol={protocol!r} is none; use one of {', '.join(PROTOCOLS)}")
+            raise ConfigError(f"there is no security_protocol={protocol!r}; use one of {', '.join(PROTOCOLS)}")
         self.protocol = protocol
         self.users = _users(users)
         if self.is_sasl and not self.users:
@@ -108,7 +108,7 @@ class ListenerSecurity:
     ) -> dict[str, str]:
         """What a client sets. Raises `ConfigError` for a user without a password, or a mechanism that is none."""
         if spelling not in SPELLINGS:
-            raise ConfigError(f"spelling={spelling!r} is none; use one of {', '.join(SPELLINGS)}")
+            raise ConfigError(f"there is no spelling={spelling!r}; use one of {', '.join(SPELLINGS)}")
         rows = {"bootstrap.servers": bootstrap, "security.protocol": self.protocol}
         is_kafka = spelling == "kafka"
         if self._made is not None:
