@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,8 +46,8 @@ Write = Callable[[str, Login, str], list[bytes]]
 """(bootstrap, login, topic) → what was read. Raises `Refused`."""
 
 
-def confluent(bootstrap: str, login: Login, topic: str) -> list[bytes]:
-    """librdkafka."""
+def confluent(bootstrap: str, login: Login, topic: str, oidc: Mapping[str, str] | None = None) -> list[bytes]:
+    """librdkafka; it gets its token by the settings `oidc`, or `login` has it."""
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
     errors: list[KafkaError] = []
@@ -56,7 +56,9 @@ def confluent(bootstrap: str, login: Login, topic: str) -> list[bytes]:
         "security.protocol": login.protocol,
         "error_cb": errors.append,
     }
-    if login.mechanism == "OAUTHBEARER":
+    if oidc is not None:
+        settings |= {"sasl.mechanism": login.mechanism, **oidc}
+    elif login.mechanism == "OAUTHBEARER":
         settings |= {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda config: (login.token, 4e9)}
     elif login.mechanism:
         settings |= {"sasl.mechanism": login.mechanism, "sasl.username": login.user, "sasl.password": login.password}

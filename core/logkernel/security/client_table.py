@@ -11,6 +11,8 @@ from logkernel.vocabulary import SECURITY_PROTOCOLS
 
 PROTOCOL: Final = "security.protocol"
 HANDLER: Final = "sasl.login.callback.handler.class"
+JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+"""The grant by which an assertion is exchanged for a token (RFC 7523)."""
 IN_CAPITALS: Final = frozenset({PROTOCOL, "sasl.oauthbearer.assertion.algorithm"})
 """Settings whose case does not matter."""
 
@@ -134,6 +136,28 @@ _SASL: Final = (
         " two by the URL. No class is loaded.",
         kind=CLASS,
     ),
+    Setting(
+        "sasl.oauthbearer.grant.type",
+        STRING,
+        None,
+        OneOf("client_credentials", JWT_BEARER),
+        "librdkafka's way to choose the retriever: by the client's own credentials, or by an assertion (KIP-1139).",
+    ),
+    Setting(
+        "sasl.oauthbearer.metadata.authentication.type",
+        STRING,
+        "none",
+        OneOf("none", "azure_imds", "aws_iam"),
+        "librdkafka's; only `none` is supported here. For tokens of Azure or AWS, give a function, or an installed"
+        f" provider, by {HANDLER}.",
+    ),
+    _text(
+        "https.ca.location",
+        None,
+        "File with the certificates, as PEM, of the authorities that sign the token endpoint's certificate, instead of"
+        " options `ssl.truststore.…` of the login module. Not set, or `probe`: those of the system.",
+    ),
+    _secret("https.ca.pem", "These certificates themselves, as PEM."),
     _text("sasl.oauthbearer.client.credentials.client.id", None, "Id of the client at the token endpoint."),
     _secret("sasl.oauthbearer.client.credentials.client.secret", "Secret of the client at the token endpoint."),
     _text(
@@ -147,6 +171,7 @@ _SASL: Final = (
         None,
         "File with the private key, as PEM, that signs assertions. It is read for each.",
     ),
+    _secret("sasl.oauthbearer.assertion.private.key.pem", "This key itself, as PEM."),
     _secret("sasl.oauthbearer.assertion.private.key.passphrase", "Password of this key."),
     Setting(
         "sasl.oauthbearer.assertion.algorithm",
@@ -232,13 +257,21 @@ WITHOUT_EFFECT: Final = frozenset(
 )  # fmt: skip
 """Settings of how other clients do TLS, renew tickets, and get and read tokens: accepted with a warning."""
 
+_UNSIGNED: Final = "unsigned tokens come from the login module; set unsecuredLoginStringClaim_sub in sasl.jaas.config"
+
 REFUSED: Final = {
-    "ssl.engine.factory.class": "it names a class of Java",
-    "sasl.login.class": "it names a class of Java",
+    "ssl.engine.factory.class": "it names a class of Java; name files by ssl.keystore.location and the like",
+    "sasl.login.class": "it names a class of Java; leave it out",
     "sasl.client.callback.handler.class": "it names a class of Java; give the password by sasl.jaas.config",
     "sasl.oauthbearer.jwt.validator.class": "it names a class of Java; the broker checks the token",
-    "ssl.crl.location": "lists of revoked certificates are not read",
-    "ssl.engine.location": "engines of OpenSSL are not loaded",
-    "ssl.providers": "providers of OpenSSL are not loaded",
+    "sasl.oauthbearer.config": _UNSIGNED,
+    "enable.sasl.oauthbearer.unsecure.jwt": _UNSIGNED,
+    "ssl.crl.location": "lists of revoked certificates are not read; have certificates that last for a short time",
+    "ssl.ca.certificate.stores": "stores of Windows are not read; name a file by ssl.ca.location",
+    "ssl.curves.list": "curves are OpenSSL's choice; leave it out",
+    "ssl.sigalgs.list": "signature algorithms are OpenSSL's choice; leave it out",
+    "ssl.engine.id": "engines of OpenSSL are not loaded; name a file by ssl.key.location",
+    "ssl.engine.location": "engines of OpenSSL are not loaded; name a file by ssl.key.location",
+    "ssl.providers": "providers of OpenSSL are not loaded; leave it out",
 }
 """Settings of Kafka's and librdkafka's clients that are refused → the reason."""

@@ -89,6 +89,67 @@ def test_an_assertion_is_the_grant(retriever: str, key_file: str) -> None:
     private_key("rsa-assertion").public_key().verify(signature, signed, padding.PKCS1v15(), SHA256())
 
 
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
+def test_librdkafkas_settings_of_an_assertion_mean_the_same(tmp_path: Path) -> None:
+    """grant.type, private.key.pem with a passphrase, jwt.template.file: each under librdkafka's own name."""
+    template = tmp_path / "template.json"
+    template.write_text(json.dumps({"payload": {"roles": ["a"]}}))
+    key = Path(pem_file(tmp_path, "rsa-assertion", "pl4nted")).read_text()
+    given = claims_by(
+        algorithm="RS256",
+        private_key_pem=key,
+        private_key_passphrase="pl4nted",
+        claim_aud="idp",
+        claim_iss="me",
+        claim_sub="alice",
+        claim_exp_seconds="20",
+        claim_nbf_seconds="5",
+        claim_jti_include="true",
+        jwt_template_file=str(template),
+    )
+    with serving(ANSWER) as provider:
+        found = token(
+            provider,
+            sasl_oauthbearer_method="oidc",
+            sasl_oauthbearer_grant_type=JWT_BEARER,
+            sasl_oauthbearer_metadata_authentication_type="none",
+            **given,
+        )
+    assert found == "t0ken"
+    form = form_of(provider)
+    assert form["grant_type"] == JWT_BEARER
+    _, claims, signed, signature = parts_of(form["assertion"])
+    iat = claims["iat"]
+    assert claims == {
+        "aud": "idp", "iss": "me", "sub": "alice", "roles": ["a"], "iat": iat, "exp": iat + 20, "nbf": iat - 5,
+        "jti": claims["jti"],
+    }  # fmt: skip
+    private_key("rsa-assertion").public_key().verify(signature, signed, padding.PKCS1v15(), SHA256())
+
+
+def test_librdkafkas_grant_may_be_the_clients_own_credentials() -> None:
+    with serving(ANSWER) as provider:
+        given = {"sasl_oauthbearer_client_id": "me", "sasl_oauthbearer_client_secret": "s3cret"}
+        assert token(provider, sasl_oauthbearer_grant_type="client_credentials", **given) == "t0ken"
+    ((_, _, headers, body),) = provider.requests
+    assert b"grant_type=client_credentials" in body
+    assert headers["Authorization"].startswith("Basic ")
+
+
+def test_a_wrong_key_that_was_given_as_text_is_not_shown() -> None:
+    given = claims_by(private_key_pem="-----BEGIN PRIVATE KEY-----\npl4nted\n-----END PRIVATE KEY-----")
+    with (
+        serving(ANSWER) as provider,
+        pytest.raises(
+            SaslAuthenticationFailed, match=r"check sasl\.oauthbearer\.assertion\.private\.key\.pem"
+        ) as refused,
+    ):
+        token(provider, sasl_oauthbearer_grant_type=JWT_BEARER, **given)
+    assert "pl4nted" not in str(refused.value)
+
+
 def test_an_assertion_takes_the_place_of_the_secret(key_file: str) -> None:
     """KIP-1258: client credentials, by an assertion as soon as its issuer is set."""
     with serving(ANSWER) as provider:
@@ -177,6 +238,19 @@ def test_an_endpoint_that_refuses_an_assertion_is_named(key_file: str) -> None:
         ({"sasl_oauthbearer_jwt_retriever_class": BEARER}, r"assertion\.private\.key\.file"),
         ({"sasl_oauthbearer_jwt_retriever_class": "com.attacker.Retriever"}, "no class is loaded"),
         ({"sasl_oauthbearer_jwt_retriever_class": "FileJwtRetriever"}, "begins with file://"),
+        ({"sasl_oauthbearer_grant_type": JWT_BEARER}, r"assertion\.private\.key\.pem"),
+        ({"sasl_oauthbearer_grant_type": "password"}, "client_credentials"),
+        (
+            {"sasl_oauthbearer_grant_type": "client_credentials", "sasl_oauthbearer_jwt_retriever_class": BEARER},
+            "differ; give one of them",
+        ),
+        (
+            claims_by(private_key_file="k", private_key_pem="k", claim_iss="me"),
+            r"private\.key\.file and .*private\.key\.pem are both set; give one",
+        ),
+        ({"sasl_oauthbearer_metadata_authentication_type": "azure_imds"}, "ask it in a function, and give that as"),
+        ({"sasl_oauthbearer_metadata_authentication_type": "aws_iam"}, "ask it in a function, and give that as"),
+        ({"sasl_oauthbearer_metadata_authentication_type": "gcp"}, "azure_imds"),
         (claims_by(algorithm="none", private_key_file="k", claim_iss="me"), "RS256, ES256"),
         (claims_by(private_key_file="k", claim_iss="me", claim_exp_seconds="86401"), "86400"),
     ],

@@ -80,6 +80,33 @@ def test_options_of_the_login_module_protect_the_way_to_the_endpoint(tmp_path: P
             first_message(**given, sasl_jaas_config=f"{login};")
 
 
+@pytest.mark.parametrize("by", ["location", "pem"])
+def test_librdkafkas_settings_say_whom_to_trust_at_the_endpoint(by: str, tmp_path: Path) -> None:
+    """https.ca.location and https.ca.pem."""
+
+    def trusting(authority: str) -> dict[str, str]:
+        (tmp_path / f"{authority}.pem").write_text(ca_pem(authority))
+        return {f"https_ca_{by}": str(tmp_path / f"{authority}.pem") if by == "location" else ca_pem(authority)}
+
+    with serving(ANSWER, context=server_context(settings(certified("127.0.0.1")))) as provider:
+        given = {
+            "sasl_oauthbearer_token_endpoint_url": provider.url(),
+            "sasl_login_retry_backoff_max_ms": "0",
+            "sasl_oauthbearer_client_id": "me",
+            "sasl_oauthbearer_client_secret": "s3cret",
+        }
+        assert first_message(**given, **trusting("ours"))[0] == "t0ken"
+        for others in (trusting("theirs"), {"https_ca_location": "probe"}):
+            with pytest.raises(SaslAuthenticationFailed, match="certificate verify failed"):
+                first_message(**given, **others)
+
+
+KAFKAS = "org.apache.kafka.common.security.oauthbearer"
+ENDPOINT = {
+    "sasl_oauthbearer_token_endpoint_url": "https://idp.example/",
+    "sasl_oauthbearer_client_id": "me",
+    "sasl_oauthbearer_client_secret": "s3cret",
+}
 JWKS = "sasl.oauthbearer.jwks.endpoint.url"
 
 
@@ -163,6 +190,19 @@ def test_a_function_that_fails_fails_the_login(function: Callable[[], object]) -
         ({"sasl_login_callback_handler_class": "os.system"}, "'system' is unknown"),
         ({"sasl_oauthbearer_token_endpoint_url": "https://idp.example/"}, "clientId and clientSecret"),
         ({"sasl_oauthbearer_token_endpoint_url": "gopher://idp.example/"}, "give a URL"),
+        (
+            {**ENDPOINT, "https_ca_pem": "x", "https_ca_location": "y"},
+            "https.ca.location and https.ca.pem are both set",
+        ),
+        (
+            {
+                **ENDPOINT,
+                "https_ca_location": "y",
+                "sasl_jaas_config": f"{MODULE} ssl.truststore.location=z ssl.truststore.type=PEM;",
+            },
+            "https.ca.location and options ssl.truststore",
+        ),
+        ({**ENDPOINT, "https_ca_location": "/nowhere"}, "/nowhere"),
         ({"sasl_jaas_config": f"{MODULE} unsecuredLoginLifetimeSeconds=7;"}, "no principal"),
         ({"sasl_login_callback_handler_class": lambda: "t", "sasl_oauthbearer_extensions": "a"}, "without a value"),
         ({"sasl_login_callback_handler_class": lambda: "t", "sasl_oauthbearer_extensions": "auth=a"}, "SASL extension"),
@@ -182,6 +222,7 @@ def test_a_listener_validates_by_its_settings() -> None:
                 "sasl.oauthbearer.expected.audience": "kafka, others",
                 "sasl.oauthbearer.expected.issuer": "https://idp.example/",
                 "sasl.oauthbearer.clock.skew.seconds": "0",
+                "sasl.server.callback.handler.class": f"{KAFKAS}.OAuthBearerValidatorCallbackHandler",
                 "sasl.oauthbearer.sub.claim.name": "client",
             },
             {},

@@ -21,6 +21,7 @@ from logkernel.errors import ConfigError, SaslAuthenticationFailed
 PREFIX: Final = "sasl.oauthbearer.assertion."
 FILE: Final = f"{PREFIX}file"
 KEY_FILE: Final = f"{PREFIX}private.key.file"
+KEY: Final = f"{PREFIX}private.key.pem"
 TEMPLATE_FILE: Final = f"{PREFIX}template.file"
 PASSPHRASE: Final = f"{PREFIX}private.key.passphrase"
 ISSUER: Final = f"{PREFIX}claim.iss"
@@ -45,9 +46,11 @@ class FileAssertion:
 
 @attrs.frozen
 class SignedAssertion:
-    """A JWT that is signed for each request, by a key that is read anew."""
+    """A JWT that is signed for each request, by a key that is read anew where it is in a file."""
 
-    key_file: str
+    key_file: str = ""
+    key: str = attrs.field(default="", repr=False)
+    """The key itself, as PEM, instead of a file."""
     algorithm: str = "RS256"
     claims: Mapping[str, str] = attrs.field(factory=dict)
     """aud, iss and sub, as far as they are set."""
@@ -61,7 +64,7 @@ class SignedAssertion:
     def __attrs_post_init__(self) -> None:
         if find_spec("jwt") is None or find_spec("cryptography") is None:
             raise ConfigError(
-                f"{KEY_FILE} needs the packages PyJWT and cryptography; run pip install 'logkernel[security]'"
+                f"{self._setting} needs the packages PyJWT and cryptography; run pip install 'logkernel[security]'"
             )
 
     def create(self, now_s: float) -> str:
@@ -73,13 +76,33 @@ class SignedAssertion:
         moment["nbf"] = int(now_s) - self.valid_before_s
         if self.has_id:
             moment["jti"] = str(uuid.uuid4())
-        key = _private_key(self.key_file, self.passphrase)
+        key = self._private_key()
         try:
             return jwt.encode({**self.claims, **payload, **moment}, key, self.algorithm, {**header, "typ": "JWT"})
         except (TypeError, ValueError, jwt.exceptions.PyJWTError) as error:
             raise _failed(
-                f"no assertion can be signed by {self.algorithm} with {self.key_file} ({type(error).__name__}); check "
-                f"{KEY_FILE}, {PREFIX}algorithm and {TEMPLATE_FILE}"
+                f"no assertion can be signed by {self.algorithm} with {self._shown} ({type(error).__name__}); check "
+                f"{self._setting}, {PREFIX}algorithm and {TEMPLATE_FILE}"
+            ) from None
+
+    @property
+    def _setting(self) -> str:
+        return KEY if self.key else KEY_FILE
+
+    @property
+    def _shown(self) -> str:
+        return "the key" if self.key else self.key_file
+
+    def _private_key(self) -> Any:
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        text = self.key or _read(self.key_file, KEY_FILE)
+        try:
+            return load_pem_private_key(text.encode(), self.passphrase.encode() or None)
+        except Exception as error:  # ValueError and TypeError by its docs, UnsupportedAlgorithm and others by the file
+            raise _failed(
+                f"{self._shown} has no private key that can be read ({type(error).__name__}); check {self._setting} and"
+                f" {PASSPHRASE}"
             ) from None
 
 
@@ -90,13 +113,18 @@ def assertion_of(values: Mapping[str, Any]) -> Assertion:
     """From settings, typed, by Kafka's names. Raises `ConfigError`."""
     if values.get(FILE):
         return FileAssertion(values[FILE])
-    if not values.get(KEY_FILE):
+    key_file, key = values.get(KEY_FILE) or "", values.get(KEY) or ""
+    if key_file and key:
+        raise ConfigError(f"{KEY_FILE} and {KEY} are both set; give one of them")
+    if not key_file and not key:
         raise ConfigError(
-            f"the assertion for OAUTHBEARER has no key to be signed with; set {KEY_FILE}, or {FILE}, which has one"
+            f"the assertion for OAUTHBEARER has no key to be signed with; set {KEY_FILE} or {KEY}, or {FILE}, which has"
+            " a signed one"
         )
     claims = {name: values.get(f"{PREFIX}claim.{name}") for name in ("aud", "iss", "sub")}
     return SignedAssertion(
-        values[KEY_FILE],
+        key_file,
+        key,
         str(values.get(f"{PREFIX}algorithm") or "RS256").upper(),
         {name: value for name, value in claims.items() if value is not None},
         values.get(TEMPLATE_FILE) or "",
@@ -132,15 +160,3 @@ def _template(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
             f'{path} is not an object of JSON with objects "header", "payload" or both; check {TEMPLATE_FILE}'
         )
     return header, payload
-
-
-def _private_key(path: str, passphrase: str) -> Any:
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    text = _read(path, KEY_FILE)
-    try:
-        return load_pem_private_key(text.encode(), passphrase.encode() or None)
-    except Exception as error:  # ValueError and TypeError by its docs, UnsupportedAlgorithm and others by the file
-        raise _failed(
-            f"{path} has no private key that can be read ({type(error).__name__}); check {KEY_FILE} and {PASSPHRASE}"
-        ) from None

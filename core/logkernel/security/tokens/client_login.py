@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
+from logkernel.security.client_table import JWT_BEARER
 from logkernel.security.tokens import assertions, oidc, unsecured
 from logkernel.security.tokens.endpoint_tls import endpoint_context
 from logkernel.security.tokens.http import DEFAULT_TIMEOUT_MS, Endpoint, checked_url
@@ -32,6 +33,10 @@ _RETRIEVERS: Final = (
     "FileJwtRetriever",
     "JwtBearerJwtRetriever",
 )
+GRANT: Final = "sasl.oauthbearer.grant.type"
+METADATA: Final = "sasl.oauthbearer.metadata.authentication.type"
+CA_FILE: Final = "https.ca.location"
+CA: Final = "https.ca.pem"
 _KAFKAS: Final = "org.apache.kafka.common.security.oauthbearer."
 _EXTENSION: Final = "extension_"
 
@@ -52,6 +57,11 @@ def token_source(values: Mapping[str, Any], options: Mapping[str, str]) -> tuple
         return TokenSource(fetch), unsecured.extensions(options) | _extensions(values, options)
     if name not in ("", _OIDC):
         return TokenSource(partial(_called, partial(_provider(str(handler)), options))), _extensions(values, options)
+    if values.get(METADATA, "none") != "none":
+        raise ConfigError(
+            f"{METADATA}={values[METADATA]}: no service of a cloud is asked for tokens here; ask it in a function, and"
+            f" give that as {HANDLER}"
+        )
     if not url:
         raise ConfigError(f"{oidc.SETTING} is not set, from which OAUTHBEARER gets its token; set it, or {HANDLER}")
     return TokenSource(_endpoint_fetch(values, options, url)), _extensions(values, options)
@@ -89,10 +99,7 @@ def _called(function: Callable[[], object]) -> Fetched:
 
 def _endpoint_fetch(values: Mapping[str, Any], options: Mapping[str, str], url: str) -> Callable[[], Fetched]:
     """How tokens are got from the URL: as the retriever does."""
-    given = str(values.get(RETRIEVER) or _RETRIEVERS[0])
-    retriever = given.removeprefix(_KAFKAS)
-    if retriever not in _RETRIEVERS:
-        raise ConfigError(f"{RETRIEVER}={given}: no class is loaded by its name; use one of {', '.join(_RETRIEVERS)}")
+    retriever = _retriever(values)
     is_file = checked_url(url, oidc.SETTING, ("http", "https", "file")).scheme == "file"
     if retriever != _RETRIEVERS[0] and is_file != (retriever == "FileJwtRetriever"):
         wanted = "file://" if retriever == "FileJwtRetriever" else "https://"
@@ -101,7 +108,7 @@ def _endpoint_fetch(values: Mapping[str, Any], options: Mapping[str, str], url: 
         return partial(oidc.fetch_from_file, url)
     endpoint = Endpoint(
         url,
-        endpoint_context(url, options),
+        endpoint_context(url, _trusting(values, options)),
         values.get("sasl.login.connect.timeout.ms") or DEFAULT_TIMEOUT_MS,
         values.get("sasl.login.read.timeout.ms") or DEFAULT_TIMEOUT_MS,
     )
@@ -118,6 +125,36 @@ def _endpoint_fetch(values: Mapping[str, Any], options: Mapping[str, str], url: 
     secret = values.get(f"{prefix}.secret") or options.get("clientSecret", "")
     encodes = bool(values.get("sasl.oauthbearer.header.urlencode"))
     return oidc.ClientCredentials(endpoint, client_id, secret, scope, encodes, retries).fetch
+
+
+def _retriever(values: Mapping[str, Any]) -> str:
+    """Kafka's, by its name, or by the grant that librdkafka's setting names."""
+    given = str(values.get(RETRIEVER) or _RETRIEVERS[0])
+    retriever = given.removeprefix(_KAFKAS)
+    if retriever not in _RETRIEVERS:
+        raise ConfigError(f"{RETRIEVER}={given}: no class is loaded by its name; use one of {', '.join(_RETRIEVERS)}")
+    grant = values.get(GRANT)
+    if grant is None:
+        return retriever
+    wanted = "JwtBearerJwtRetriever" if grant == JWT_BEARER else "ClientCredentialsJwtRetriever"
+    if retriever not in (_RETRIEVERS[0], wanted):
+        raise ConfigError(f"{GRANT}={grant} and {RETRIEVER}={given} differ; give one of them")
+    return wanted
+
+
+def _trusting(values: Mapping[str, Any], options: Mapping[str, str]) -> Mapping[str, str]:
+    """Options of the login module, with librdkafka's settings of whom to trust."""
+    file, text = values.get(CA_FILE), values.get(CA)
+    if file and text:
+        raise ConfigError(f"{CA_FILE} and {CA} are both set; give one of them")
+    if not text and file in (None, "", "probe"):
+        return options
+    if any(name.startswith("ssl.truststore.") for name in options):
+        raise ConfigError(
+            f"{CA if text else CA_FILE} and options ssl.truststore.… of sasl.jaas.config are both set; give one of them"
+        )
+    trust = {"ssl.truststore.certificates": text} if text else {"ssl.truststore.location": str(file)}
+    return {**options, **trust, "ssl.truststore.type": "PEM"}
 
 
 def _extensions(values: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,8 @@ from logkernel.security.tokens.verdict import Validated
 
 HANDLER = "sasl.server.callback.handler.class"
 _UNSECURED = "OAuthBearerUnsecuredValidatorCallbackHandler"
+_BY_KEYS = "OAuthBearerValidatorCallbackHandler"
+"""Kafka's, which its brokers have to name; here it is the default."""
 _PREFIX = "sasl.oauthbearer."
 
 
@@ -30,7 +32,7 @@ def validator_of(
     handler = settings.get(HANDLER, "").rpartition(".")[2]
     if handler == _UNSECURED:
         return _unsecured(options, now)
-    if handler:
+    if handler not in ("", _BY_KEYS):
         raise ConfigError(f"{HANDLER} {handler!r} is unknown; leave it out, or use {_UNSECURED} for tests")
     url = settings.get(SETTING)
     if not url:

@@ -14,6 +14,7 @@ from urllib.parse import quote_plus, unquote, urlencode, urlsplit
 import attrs
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
+from logkernel.security.client_table import JWT_BEARER
 from logkernel.security.tokens.assertions import Assertion
 from logkernel.security.tokens.http import Endpoint, HttpFailed, checked_url, request
 from logkernel.security.tokens.source import Fetched
@@ -109,7 +110,7 @@ class ByAssertion:
         """As `ClientCredentials.fetch`; tries of one call share an assertion."""
         assertion = self.assertion.create(now())
         if self.is_grant:
-            form = {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion}
+            form = {"grant_type": JWT_BEARER, "assertion": assertion}
         else:
             form = {
                 "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
