@@ -57,14 +57,14 @@ func Each(try func(Login) ([]string, error)) {
 	var all sync.WaitGroup
 	for index, login := range table {
 		all.Add(1)
-		go func() {
+		go func(index int, login Login) { // before Go 1.22 a loop has one variable for all its turns
 			defer all.Done()
 			read, err := try(login)
 			outcomes[index] = outcome{Name: login.Name, Read: read}
 			if err != nil {
 				outcomes[index].Error = err.Error()
 			}
-		}()
+		}(index, login)
 	}
 	all.Wait()
 	for _, one := range outcomes {
