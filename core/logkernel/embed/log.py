@@ -49,7 +49,6 @@ class EmbeddedLog:
         self._broker = broker
         self._mutex = threading.RLock()
         self._appending = Appending(broker)
-        self._append = self._appending.append
         self._listening: Listening | None = None
         self._factory = ClientFactory(broker.runtime.kernel)
         self._source: EmbeddedSource | None = None
@@ -261,7 +260,7 @@ class EmbeddedLog:
         """
         rows = list(records)
         try:
-            return self._run(lambda: self._append(topic, rows, partition))
+            return self._run(lambda: self._appending.append(topic, rows, partition))
         except (AttributeError, TypeError, ValueError, PluginError):  # a partitioner may stumble over a key
             for row in rows:
                 check_fields(row.key, row.value, row.headers)
