@@ -250,6 +250,7 @@ def test_a_password_that_is_wrong_is_not_told_from_a_user_that_is_not(plain: Sec
         ):
             admin.list_topics()
         texts.append(str(caught.value))
+        assert f"check both (user {user!r})" in plain.broker.log()
     assert texts[0] == texts[1]
 
 

@@ -60,6 +60,12 @@ def test_a_client_may_name_itself_as_whom_it_acts_for() -> None:
     assert server.principal == Principal("User", "alice")
 
 
+def test_the_log_names_the_user_whose_password_is_wrong_on_one_line() -> None:
+    with pytest.raises(SaslAuthenticationFailed) as refused:
+        PlainServer(check).evaluate(b"\0no\nbody" + b"x" * 200 + b"\0guess")
+    assert refused.value.__notes__ == [f"user 'no\\nbody{'x' * 93}'"]
+
+
 @pytest.mark.parametrize("first", [b"\0alice\0s3cret-of-alice", b"\0alice\0wrong"])
 def test_a_second_message_is_refused(first: bytes) -> None:
     server = PlainServer(check)

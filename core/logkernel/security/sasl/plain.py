@@ -7,6 +7,8 @@ from collections.abc import Callable
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
 from logkernel.vocabulary import Principal
 
+MAX_LOGGED = 100
+"""Characters of a user's name that a log has."""
 MAX_MESSAGE_BYTES = 524_288
 """As `sasl.server.max.receive.size` is by default."""
 
@@ -51,7 +53,9 @@ class PlainServer:
         user, password = _credentials(message)
         accepted = self._check(user, password)
         if not accepted:
-            raise SaslAuthenticationFailed("invalid user name or password for PLAIN; check both")
+            error = SaslAuthenticationFailed("invalid user name or password for PLAIN; check both")
+            error.add_note(f"user {user[:MAX_LOGGED]!r}")  # for the log; the client is not told
+            raise error
         self.principal = Principal("User", user if accepted is True else str(accepted))
         return b""
 
