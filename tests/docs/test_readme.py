@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,41 @@ def test_continuous_integration_runs_the_readme_s_test_command() -> None:
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
     assert COMMANDS[1] in lines
     assert lines.index("set -euo pipefail") < lines.index(COMMANDS[1])
+
+
+def test_the_wheels_that_are_built_first_are_requirements_of_the_tests() -> None:
+    """With the same versions; another one would be built in vain, and again for each environment."""
+    text = (ROOT / ".ci" / "run").read_text()
+    (words,) = re.findall(r"pip wheel (.+?)\n(?=\w)", text, re.DOTALL)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    built = re.findall(r"'(.+?)'", words)
+    assert any(requirement.startswith("pyspark") for requirement in built)
+    assert {*built} <= {*project["dependencies"], *project["optional-dependencies"]["test"]}
+
+
+def run_of(folder: Path, change: tuple[str, str]) -> subprocess.CompletedProcess[str]:
+    """`.ci/run` up to its first tool, with one text in place of another."""
+    text = (ROOT / ".ci" / "run").read_text()
+    head, _, _ = text.partition("\nif ! command -v kcat")
+    assert change[0] in head
+    (folder / ".ci").mkdir()
+    (folder / ".ci" / "run").write_text(head.replace(*change) + "\nstep tools\nfalse\n")
+    return subprocess.run(["bash", str(folder / ".ci" / "run")], capture_output=True, text=True, timeout=60)
+
+
+def test_continuous_integration_wants_room_on_the_disk(tmp_path: Path) -> None:
+    done = run_of(tmp_path, ("NEEDED_GB=8", "NEEDED_GB=99999999"))
+    assert done.returncode == 1
+    assert "GB free, and this run needs 99999999 GB; free some space" in done.stderr
+    assert "== tools" not in done.stdout
+
+
+def test_continuous_integration_tells_where_it_failed_and_what_was_free(tmp_path: Path) -> None:
+    done = run_of(tmp_path, ("NEEDED_GB=8", "NEEDED_GB=0"))
+    state = r"\(after \d+ min \d+ s; free: \d+ GB here, \d+ GB in .+, \d+ GB in .+\)"
+    assert done.returncode == 1
+    assert re.search(rf"^== tools {state}$", done.stdout, re.MULTILINE)
+    assert re.search(rf"^== failed in: tools {state}$", done.stderr, re.MULTILINE)
 
 
 def test_every_option_it_names_exists() -> None:
