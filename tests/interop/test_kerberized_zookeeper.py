@@ -118,16 +118,6 @@ def test_nodes_are_for_one_principal_where_hosts_and_realms_are_kept(kdc: Kdc, t
             second.campaign(2)
 
 
-def test_a_ticket_is_shown_over_tls(zookeeper: Secured, kdc: Kdc) -> None:
-    tls = {name: value == "true" if value in ("true", "false") else value for name, value in zookeeper.broker().items()}
-    tls["zookeeper.ssl.endpoint.identification.algorithm"] = ""
-    tls["zookeeper.connect"] = f"localhost:{zookeeper.secure_port}/tls"
-    own = login(kdc.keytab("kafka/tls"), "kafka/tls")
-    with session(zookeeper, "tls", own, **tls) as found:
-        write(found, 1)
-    assert {"kafka"} < ids(zookeeper, own, "/tls/brokers/topics"), "and by its certificate"
-
-
 def test_brokers_of_ours_and_of_apache_kafka_share_nodes(
     zookeeper: Secured,
     kdc: Kdc,
@@ -136,6 +126,7 @@ def test_brokers_of_ours_and_of_apache_kafka_share_nodes(
     start_broker: Callable[..., Any],
     eventually: Callable[..., None],
 ) -> None:
+    """By TLS, with principals of their own."""
     address, any_name = f"localhost:{zookeeper.secure_port}", "zookeeper.ssl.endpoint.identification.algorithm"
     theirs, ours = (login(kdc.keytab(f"kafka/{host}"), f"kafka/{host}") for host in ("theirs", "ours"))
     rows = {**zookeeper.broker(), any_name: "", JAAS: ours, "zookeeper.connect": f"{address}/kafka", "broker.id": "2"}
@@ -149,7 +140,7 @@ def test_brokers_of_ours_and_of_apache_kafka_share_nodes(
             with log.producer(acks="all") as producer:
                 for number in range(4):
                     producer.send("orders", b"%d" % number).result(30)
-    assert ids(zookeeper, ours, "/kafka/brokers/topics/orders") > {"kafka"}
+    assert ids(zookeeper, ours, "/kafka/brokers/topics/orders") > {"kafka"}, "and who their certificates say"
 
 
 def test_a_ticket_cache_will_do(zookeeper: Secured, kdc: Kdc, tmp_path: Path) -> None:
@@ -224,7 +215,7 @@ def test_a_zookeeper_whose_key_is_another_now_is_named(kdc: Kdc, zookeeper: Secu
         ZooKeeperSession(settings(zookeeper, "wrong", own))
 
 
-def test_a_kdc_that_is_gone_is_waited_for(kdc: Kdc, zookeeper: Secured) -> None:
+def test_a_kdc_that_is_gone_is_waited_for(kdc: Kdc, zookeeper: Secured, caplog: pytest.LogCaptureFixture) -> None:
     own = login(kdc.keytab("kafka/gone"), "kafka/gone")
     kdc.stop()
     try:
@@ -232,3 +223,4 @@ def test_a_kdc_that_is_gone_is_waited_for(kdc: Kdc, zookeeper: Secured) -> None:
             ZooKeeperSession(settings(zookeeper, "gone", own, **{"zookeeper.connection.timeout.ms": 500}))
     finally:
         kdc.start()
+    assert "no login by Kerberos: Cannot contact any KDC" in caplog.text

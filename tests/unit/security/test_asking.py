@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import pytest
@@ -21,6 +22,19 @@ def test_what_it_returns_or_raises_comes_back() -> None:
         asking.run(refused)
     assert not raised.value.unreachable
     assert asking.run(lambda: "again") == "again"
+
+
+def unreachable() -> str:
+    raise GssError("Cannot contact any KDC", unreachable=True)
+
+
+def test_that_no_kdc_answers_is_logged_once_until_one_does(caplog: pytest.LogCaptureFixture) -> None:
+    asking = Asking()
+    for ask in (unreachable, unreachable, lambda: "ticket", unreachable, refused):
+        with contextlib.suppress(GssError):
+            asking.run(ask)
+    told = "no login by Kerberos: Cannot contact any KDC; start a KDC, or correct the realm's in krb5.conf"
+    assert [record.getMessage() for record in caplog.records] == [told, told]
 
 
 def test_one_that_hangs_is_left_behind_and_nobody_follows_it() -> None:

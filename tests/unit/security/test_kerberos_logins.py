@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, NetworkException
 from logkernel.security import jaas
 from logkernel.security.kerberos import gss, logins
+from logkernel.security.kerberos.asking import Asking
 from logkernel.security.sasl.gssapi import GssError
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule required"
@@ -63,6 +66,19 @@ def test_tickets_come_from_where_the_settings_say(
     tickets, service, host = initiated(monkeypatch, login, given)
     assert (service, host) == ("kafka", "broker1")
     assert [type(one) for one in tickets.sources] == kinds
+
+
+def test_a_login_gives_a_silent_kdc_up(monkeypatch: pytest.MonkeyPatch, keytab: str) -> None:
+    end = threading.Event()
+    monkeypatch.setattr(gss, "package", lambda: None)
+    monkeypatch.setattr(gss, "initiator", lambda *given: end.wait())
+    monkeypatch.setattr(logins, "Asking", partial(Asking, 0.01))
+    module = jaas.parse(f"{MODULE} {KEYTAB.replace('KEYTAB', keytab)} {ALICE} serviceName=kafka;")
+    values = {logins.SERVICE: None, logins.PRINCIPAL: None, logins.KEYTAB: None}
+    for new in (logins.client_of(module, values), logins.client_of_module(module, "zookeeper.sasl.jaas.config", "zk")):
+        with pytest.raises(NetworkException, match=r"no KDC answers within 0\.01 s; start a KDC, or correct"):
+            new("broker1").respond(b"")
+    end.set()
 
 
 WRONG_CLIENTS: dict[str, tuple[str | None, dict[str, str], str]] = {

@@ -24,6 +24,8 @@ NO_LAYER: Final = 1
 """Among the bits of layers: 2 is integrity, 4 confidentiality."""
 _OFFER: Final = bytes((NO_LAYER, 0, 0, 0))
 """Layers, and in 3 bytes the size of protected messages, of which there are none."""
+UNREACHABLE: Final = "start a KDC, or correct the realm's in krb5.conf"
+"""What to do where no KDC answers."""
 
 
 class GssError(Exception):
@@ -82,7 +84,7 @@ class GssapiClient:
             return self._next(challenge)
         except GssError as error:
             if error.unreachable:
-                raise NetworkException(f"GSSAPI: {error}; start a KDC, or correct the realm's in krb5.conf") from error
+                raise NetworkException(f"GSSAPI: {error}; {UNREACHABLE}") from error
             raise SaslAuthenticationFailed(
                 f"GSSAPI: {error}; check the principal, its keytab or ticket, the clocks, and {self._service}"
             ) from error
