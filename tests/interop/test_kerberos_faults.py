@@ -167,6 +167,14 @@ def test_a_loop_goes_on_and_ends_while_a_kdc_says_nothing(
     waiting.join()
 
 
+def test_no_ticket_is_got_behind_a_cache(kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library would get one by the keys that it has for this system's users, and keep the GIL meanwhile."""
+    keys = f" default_client_keytab_name = {kdc.keytab('grace')}\n"
+    configure(kdc, tmp_path, monkeypatch, "[libdefaults]\n", f"[libdefaults]\n{keys}")
+    with pytest.raises(gss.GssError):
+        gss.CachedTickets(str(tmp_path / "none")).current()
+
+
 def test_a_kdc_that_nobody_reaches_is_named(kdc: Kdc, gate: Gate) -> None:
     own = login(kdc.keytab("carol"), "carol")
     gate.listener.close()

@@ -431,10 +431,11 @@ class ServerConnection:
             if not self._feeding:
                 self._wake()
 
-    def answer_token(self, token: bytes) -> None:
-        """Answer a token of SASL that came without Kafka's headers."""
-        self.output.append(I32.pack(len(token)) + token)
-        self.output_bytes += 4 + len(token)
+    def answer_token(self, token: bytes | None) -> None:
+        """Answer a token of SASL that came without Kafka's headers; None: it has no answer, and reading goes on."""
+        if token is not None:
+            self.output.append(I32.pack(len(token)) + token)
+            self.output_bytes += 4 + len(token)
         if not self._feeding:
             self._wake()
 

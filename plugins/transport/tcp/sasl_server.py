@@ -40,7 +40,7 @@ class Gated(Protocol):
     def set_muted(self, muted: bool) -> None: ...
     def refuse(self, why: str) -> None: ...
     def answer(self, pending: Any, response: Any) -> None: ...
-    def answer_token(self, token: bytes) -> None: ...
+    def answer_token(self, token: bytes | None) -> None: ...
 
 
 class SaslConnection:
@@ -159,8 +159,8 @@ class SaslConnection:
             self._later(lambda: self._connection.refuse("a token of SASL that was rejected"))
             return
         self._go_on()
-        if response.auth_bytes or self._gate.named != SILENT:
-            self._connection.answer_token(response.auth_bytes)
+        is_silent = not response.auth_bytes and self._gate.named == SILENT
+        self._connection.answer_token(None if is_silent else response.auth_bytes)
 
     def _fail(self, pending: Any, response: Any) -> None:
         """End the connection with this answer."""

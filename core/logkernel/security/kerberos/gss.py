@@ -100,13 +100,16 @@ class CachedTickets:
 
     def __init__(self, cache: str | None = None, principal: str | None = None) -> None:
         """Without a cache, that of the environment (KRB5CCNAME) or the system; without a principal, the cache's."""
-        self._store = {"client_keytab": _NO_KEYS} | ({"ccache": file_of(cache)} if cache else {})
+        self._cache = {"ccache": file_of(cache)} if cache else None
         self._principal = principal
 
     def current(self) -> Any:
         name = _principal(self._principal) if self._principal else None
+        gssapi = package()
+        has_stores = hasattr(gssapi.raw, "acquire_cred_from")  # which macOS has not
+        store = {"client_keytab": _NO_KEYS, **(self._cache or {})} if has_stores else self._cache
         with _failures():
-            found = package().Credentials(name=name, usage="initiate", store=self._store)
+            found = gssapi.Credentials(name=name, usage="initiate", store=store)
         if not _left_s(found):
             raise GssError("the ticket in the cache has expired; run kinit")
         return found
