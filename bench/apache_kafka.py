@@ -182,6 +182,7 @@ class KafkaServer(Server):
         self.jvm: Sequence[str] = SERVER_JVM
         self.name = f"Apache Kafka {version}"
         self.controller_port = free_port()
+        self.cluster_id = base64.b64encode(uuid.uuid4().bytes, b"00")[:22].decode()
 
     @property
     def data(self) -> Path:
@@ -213,8 +214,7 @@ class KafkaServer(Server):
         fetch(jars_of(self.version), artifacts_of(self.version))
         lines = [f"{name}={value}\n" for name, value in self._properties().items()]
         self._properties_path.write_text("".join(lines))
-        cluster_id = base64.b64encode(uuid.uuid4().bytes, b"00")[:22].decode()
-        form = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties_path)]
+        form = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._properties_path)]
         subprocess.run(java(*form, version=self.version), check=True, capture_output=True)
         if self.brief:
             self._archive(self._train)

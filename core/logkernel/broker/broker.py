@@ -288,8 +288,9 @@ class Broker:
             count = len(image.topics[topic].partitions)
             log.info("topic created: topic=%s partitions=%d", topic, count)
             tell("logkernel_topic_created", topic=topic, partitions=count)
-        if effects.created or effects.grown:
-            self.services.topics_changed([*effects.created, *(topic for topic, _ in effects.grown)])
+        changed = dict.fromkeys((*effects.created, *(topic for topic, _ in effects.grown), *effects.moved))
+        if changed:
+            self.services.topics_changed(list(changed))
         for change in effects.leaders:
             tell(
                 "logkernel_leader_changed",

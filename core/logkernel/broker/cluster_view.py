@@ -158,11 +158,14 @@ class LiveClusterView:
     def task_assignor(self, name: str) -> TaskAssignor:
         return self._runtime.kernel.task_assignor(name)
 
-    def racks(self, topic: str) -> list[frozenset[str]]:
-        found = self.topics.get(topic)
-        rack_of = {node_id: rack for node_id, _, _, rack in self.brokers("") if rack is not None}
+    def racks(self, topic: str) -> list[list[str]]:
+        found, rack_of = self.topics.get(topic), self._rack_of()
         rows = found.partitions if found is not None else ()
-        return [frozenset(rack_of[node] for node in row.replicas if node in rack_of) for row in rows]
+        return [[rack_of[node] for node in row.replicas if node in rack_of] for row in rows]
+
+    def _rack_of(self) -> Mapping[int, str]:
+        """Return the brokers that have a rack."""
+        return {node_id: rack for node_id, _, _, rack in self.brokers("") if rack is not None}
 
     def topic_id(self, topic: str) -> UUID | None:
         found = self._metadata.image.topics.get(topic)
@@ -224,6 +227,9 @@ class SharedClusterView(LiveClusterView):
 
     def topic_name(self, topic_id: UUID) -> str | None:
         return self._received.topic_name(topic_id)
+
+    def _rack_of(self) -> Mapping[int, str]:
+        return self._received.racks
 
     def brokers(self, listener: str) -> list[BrokerEndpoint]:
         return [

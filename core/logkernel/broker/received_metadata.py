@@ -6,7 +6,7 @@ come from the coordination; `MetadataManager.on_watched` folds them into the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from typing import Final
 from uuid import UUID
 
@@ -74,6 +74,8 @@ class ReceivedMetadata:
         self._gone: dict[UUID, None] = {}
         """The topics that were deleted last; what names them came late."""
         self._waiting: list[_Waiting] = []
+        self.racks: dict[int, str] = {}
+        """Broker → its rack, of all that were ever alive: replicas stay where they are while a broker is away."""
 
     # ------------------------------------------------------------ questions
 
@@ -125,7 +127,7 @@ class ReceivedMetadata:
         """Fold `request` and carry out what follows. Partitions that it does not name are unchanged, as are those of
         which a newer leader epoch or partition epoch is known: it outlived its connection. Return the changes."""
         effects = Effects()
-        self._fold_brokers(request.live_brokers)
+        moved = self._reracked(self._fold_brokers(request.live_brokers))
         for state in request.topic_states:
             if state.topic_id in self._gone:
                 continue
@@ -141,6 +143,7 @@ class ReceivedMetadata:
                 if known is not None and not is_same:
                     self._delete(known, effects)
                 self._fold_topic(state, known if is_same else None, effects)
+        effects.moved += [name for name in moved if name in self._image.topics]
         self._follow(effects)
         waiting, self._waiting = self._waiting, []
         for entry in waiting:
@@ -151,13 +154,28 @@ class ReceivedMetadata:
         """Run `work` soon after the next UpdateMetadata, or `wait_ms` from now."""
         self._waiting.append(_Waiting(work, after, wait_ms))
 
-    def _fold_brokers(self, live: Iterable[UpdateMetadataBroker]) -> None:
+    def _fold_brokers(self, live: Iterable[UpdateMetadataBroker]) -> set[int]:
+        """Return the brokers that have another rack than before."""
         nodes = {each.id: BrokerRegistration(each.id, _listeners(each), each.rack, _protocols(each)) for each in live}
         for node_id in self._image.nodes.keys() - nodes.keys():
             self._image.apply(MetadataChange("broker", str(node_id), None))
         for node in nodes.values():
             if self._image.nodes.get(node.id) != node:
                 self._image.apply(registration_change(node))
+        racks = {node.id: node.rack for node in nodes.values()}
+        moved = {node_id for node_id, rack in racks.items() if self.racks.get(node_id) != rack}
+        self.racks = {name: rack for name, rack in {**self.racks, **racks}.items() if rack is not None}
+        return moved
+
+    def _reracked(self, nodes: Set[int]) -> list[str]:
+        """Return the topics that are on these brokers."""
+        if not nodes:
+            return []
+        return [
+            topic.name
+            for topic in self._image.topics.values()
+            if any(not nodes.isdisjoint(row.replicas) for row in topic.partitions)
+        ]
 
     def _delete(self, topic: Topic, effects: Effects) -> None:
         self._image.apply(MetadataChange("topic", topic.name, None))
@@ -177,6 +195,7 @@ class ReceivedMetadata:
         self._found.discard(state.topic_id)
         before = [] if known is None else known.partitions
         rows = list(before)
+        moved = False
         for row in state.partition_states:
             index = row.partition_index
             while len(rows) <= index:
@@ -185,6 +204,7 @@ class ReceivedMetadata:
             if known is not None and _is_older(new, old) and known.id != NO_ID:
                 continue
             rows[index] = new
+            moved |= new.replicas != old.replicas
             self._note_offline((name, index), row.offline_replicas)
             is_new = index >= len(before) and not is_found
             if is_new or (index < len(before) and (new.leader, new.leader_epoch) != (old.leader, old.leader_epoch)):
@@ -192,6 +212,8 @@ class ReceivedMetadata:
         if known is not None and len(rows) == len(before):
             for row in state.partition_states:
                 self._image.apply(partition_change(name, row.partition_index, rows[row.partition_index]))
+            if moved:
+                effects.moved.append(name)
             return
         self._image.apply(Topic(name, state.topic_id, rows, name in self._internal).change())
         if known is None and not is_found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from logkernel.attrs_lite import field, frozen, mutable
@@ -103,7 +103,8 @@ class ServiceMachine(Protocol):
         ...
 
     def on_topics_changed(self, topics: Sequence[str], wall_ms: int, mono_ms: int) -> Decision:
-        """These topics were created, or got more partitions. `ClusterView` shows them already."""
+        """These topics were created, got more partitions, or have replicas on other brokers or in other racks.
+        `ClusterView` shows them already."""
         ...
 
     def on_topics_deleted(self, topics: Sequence[str], wall_ms: int, mono_ms: int) -> Decision:
@@ -216,8 +217,9 @@ class ClusterView(Protocol):
         Raises `KafkaError` if there is no answer."""
         ...
 
-    def racks(self, topic: str) -> Sequence[frozenset[str]]:
-        """Return for each partition the racks of the live brokers that have its replicas; nothing for a topic that this
+    def racks(self, topic: str) -> Sequence[Collection[str]]:
+        """Return for each partition the racks of its replicas: a rack as often as brokers of it have one, alive or not.
+        Left out are brokers without a rack, and those that this broker never saw alive. Nothing for a topic that this
         broker does not know."""
         ...
 

@@ -30,6 +30,8 @@ class Effects:
     """Topics whose logs to create."""
     grown: list[tuple[str, int]] = field(factory=list)
     """(topic, first new partition)."""
+    moved: list[str] = field(factory=list)
+    """Topics with replicas on other brokers than before, or on brokers that are in another rack now."""
     leaders: list[LeaderChange] = field(factory=list)
     topics_configured: list[str] = field(factory=list)
     """Topics whose settings to compute again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -35,7 +35,7 @@ class ClusterStub:
         self.features = dict(features or {})
         self.assignors = dict(assignors or {})
         self.task_assignors = dict(task_assignors or {})
-        self.partition_racks: dict[str, Sequence[frozenset[str]]] = {}
+        self.partition_racks: dict[str, Sequence[Collection[str]]] = {}
         """Topic → the racks of each partition's replicas; none where nothing is written."""
         self.bounds: dict[tuple[str, int], tuple[int, int, int]] = {}
         """(topic, partition) → (log start, last stable offset, high watermark); (0, 0, 0) where nothing is written."""
@@ -80,8 +80,8 @@ class ClusterStub:
         except KeyError:
             raise PluginError(f"task assignor {name}: this ClusterStub has none of that name") from None
 
-    def racks(self, topic: str) -> Sequence[frozenset[str]]:
-        return self.partition_racks.get(topic, [frozenset()] * self.topics.get(topic, 0))
+    def racks(self, topic: str) -> Sequence[Collection[str]]:
+        return self.partition_racks.get(topic, [()] * self.topics.get(topic, 0))
 
     def topic_setting(self, topic: str, name: str) -> Any:
         return self.topic_settings[topic, name]

@@ -12,6 +12,7 @@ from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
 
+from ..topic_hashes import TopicHashes
 from .offset_key_cache import OffsetKeyCache
 from .records import GroupMetadata, encode_group, group_key
 from .settings import GroupSettings
@@ -80,6 +81,7 @@ class GroupCoordinator:
         "settings",
         "task_assignors",
         "timers",
+        "topic_hashes",
         "transactions",
         "wall_ms",
     )
@@ -108,6 +110,7 @@ class GroupCoordinator:
         self.cluster = cluster
         self.ids = ids
         self.groups: dict[str, Group] = {}
+        self.topic_hashes = TopicHashes(cluster)
         self.offset_keys = OffsetKeyCache()
         self.foreign: set[str] = set()
         """Ids of share groups, which no other group may have."""

@@ -108,10 +108,11 @@ class GroupsMachine:
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Members of classic groups watch their topics themselves."""
         self.coordinator.begin(wall_ms, mono_ms)
-        self._look_at_topics()
+        self._look_at(topics)
         return self.coordinator.finish()
 
-    def _look_at_topics(self) -> None:
+    def _look_at(self, topics: Collection[str]) -> None:
+        self.coordinator.topic_hashes.forget(topics)
         for group in self.coordinator.groups.values():
             if group.consumer is not None:
                 group.consumer.stale = True
@@ -122,7 +123,7 @@ class GroupsMachine:
         """Offsets of deleted topics get their tombstones."""
         self.coordinator.begin(wall_ms, mono_ms)
         offsets.forget_topics(self.coordinator, topics)
-        self._look_at_topics()
+        self._look_at(topics)
         return self.coordinator.finish()
 
     def replay(self, record: Record) -> None:

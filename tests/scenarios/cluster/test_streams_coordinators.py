@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from coordinator_door import WAIT_S, Door
 
 import logkernel
 from logkernel.cluster.cluster import Cluster
-from logkernel.errors import NetworkException
-from logkernel.plugins.transport.tcp.channel import TcpChannel
 from logkernel.requests.sharding import GROUP_TOPIC, shard_of
 from logkernel.requests.streams_groups import (
     StreamsGroupHeartbeatRequest,
@@ -25,30 +22,9 @@ from logkernel.requests.streams_groups import (
 
 SHARDS = 3
 FENCED = 110
-PASSING = (14, 15, 16)
 PARTITIONS = 4
-WAIT_S = 60.0
 SETTINGS = {"offsets_topic_num_partitions": SHARDS, "group_streams_initial_rebalance_delay_ms": 0,
             "group_streams_assignment_interval_ms": 0}  # fmt: skip
-
-
-class Door:
-    """Asks one broker after another, until the one that coordinates the group answers."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        with cluster.admin() as admin:
-            admin.list_consumer_group_offsets("none")  # the groups' topic comes with the first question
-
-    def ask(self, request: Any) -> Any:
-        deadline, answer = time.monotonic() + WAIT_S, None
-        for address in itertools.cycle(self._cluster.bootstrap_servers.split(",")):
-            host, port = address.rsplit(":", 1)
-            with contextlib.suppress(OSError, NetworkException), TcpChannel(host, int(port), {}) as channel:
-                answer = channel.call(request)
-                if answer.error_code not in PASSING:
-                    return answer
-            assert time.monotonic() < deadline, answer
 
 
 class Member:

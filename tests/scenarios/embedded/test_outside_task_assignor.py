@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from logkernel.broker.build import build
-from logkernel.broker.cluster_view import LiveClusterView
+from logkernel.broker.cluster_view import SharedClusterView
 from logkernel.contracts import MemberTasks, RequestContext, TaskAssignor, TaskFacts
 from logkernel.errors import ConfigError, InvalidConfig
 from logkernel.hookspecs import hookimpl
@@ -228,9 +228,12 @@ def test_it_sees_the_racks_of_members_and_partitions(start: Start) -> None:
 
 
 def test_each_partition_has_the_racks_of_its_replicas() -> None:
-    """Broker 3 has none, 4 is not alive."""
-    rows = [SimpleNamespace(replicas=replicas) for replicas in ((1, 2), (2, 3), (4,))]
-    alive = [(1, "h", 1, "a"), (2, "h", 1, "b"), (3, "h", 1, None)]
-    view: Any = SimpleNamespace(topics={"t": SimpleNamespace(partitions=rows)}, brokers=lambda listener: alive)
-    assert LiveClusterView.racks(view, "t") == [frozenset("ab"), frozenset("b"), frozenset()]
-    assert LiveClusterView.racks(view, "unknown") == []
+    """Broker 3 has none, and 4 was never seen."""
+    rows = [SimpleNamespace(replicas=replicas) for replicas in ((1, 5), (2, 3), (4,))]
+    image: Any = SimpleNamespace(topics={"t": SimpleNamespace(partitions=rows)})
+    none: Any = None
+    metadata: Any = SimpleNamespace(image=image)
+    received: Any = SimpleNamespace(racks={1: "a", 2: "b", 5: "a"})
+    view = SharedClusterView(none, metadata, none, none, none, none, none, received)
+    assert view.racks("t") == [["a", "a"], ["b"], []]
+    assert view.racks("unknown") == []

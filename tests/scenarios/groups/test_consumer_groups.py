@@ -180,6 +180,16 @@ def test_topics_come_grow_and_go(world: Any) -> None:
     assert "later" not in world.group.offsets
 
 
+def test_replicas_that_move_to_other_racks_give_a_new_target(world: Any) -> None:
+    world.hb("m1", 0, "orders")
+    world.topics.partition_racks["orders"] = [frozenset({"a"})] * 4
+    world.add_topic("orders", 4)
+    world.after(1_000)
+    assert world.hb("m1", 2).member_epoch == 3
+    world.add_topic("orders", 4)
+    assert world.hb("m1", 3).member_epoch == 3, "they are where they were"
+
+
 def test_a_topic_that_is_not_subscribed_to_changes_nothing(world: Any) -> None:
     world.hb("m1", 0, "orders")
     size = len(world.log)

@@ -350,6 +350,16 @@ def test_topics_that_grow_give_more_tasks(world: Any) -> None:
     assert beat(world, "m1", 3).active_tasks is None, "after loading nothing is new"
 
 
+def test_replicas_that_move_to_other_racks_give_a_new_target(world: Any) -> None:
+    beat(world, "m1", 0)
+    world.topics.partition_racks["orders"] = [frozenset({"a"})] * 4
+    world.run(world.machine.on_topics_changed(["orders"], world.wall_ms, world.mono_ms))
+    world.after(1_000)
+    assert beat(world, "m1", 2).member_epoch == 3
+    world.run(world.machine.on_topics_changed(["orders"], world.wall_ms, world.mono_ms))
+    assert beat(world, "m1", 3).member_epoch == 3, "they are where they were"
+
+
 def test_topics_that_are_not_copartitioned(world: Any) -> None:
     both = Subtopology("0", ["orders", "other"], copartition_groups=[CopartitionGroup([0, 1])])
     answer = beat(world, "m1", 0, topology=Topology(0, [both]))

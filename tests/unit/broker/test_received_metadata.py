@@ -30,9 +30,9 @@ class Received(ReceivedMetadata):
 
 
 def row(
-    index: int, leader: int = 1, leader_epoch: int = 0, offline: tuple[int, ...] = ()
+    index: int, leader: int = 1, leader_epoch: int = 0, offline: tuple[int, ...] = (), on: tuple[int, ...] = (1, 2)
 ) -> UpdateMetadataPartitionState:
-    return UpdateMetadataPartitionState(index, 1, leader, leader_epoch, [1, 2], leader_epoch, [1, 2], list(offline))
+    return UpdateMetadataPartitionState(index, 1, leader, leader_epoch, list(on), leader_epoch, list(on), list(offline))
 
 
 def update(
@@ -68,6 +68,35 @@ def test_what_there_is_at_a_start_is_no_news() -> None:
     assert received.take(update("t", ONE, row(1, 2, 1))) == Effects(leaders=[LeaderChange("t", 1, 2, 1, (1, 2))])
     received.take(update("t", ONE, row(0, -2), row(1, -2)))
     assert received.take(update("t", OTHER, row(0))).created == ["t"]
+
+
+def test_replicas_that_are_elsewhere_are_news() -> None:
+    received = Received()
+    received.take(update("t", ONE, row(0), row(1)))
+    assert received.take(update("t", ONE, row(1, 1, 1))).moved == []
+    assert received.take(update("t", ONE, row(1, 1, 2, on=(1, 3)))).moved == ["t"]
+    assert received.take(update("t", ONE, row(2))).moved == [], "it grew"
+
+
+def brokers(**racks: str | None) -> UpdateMetadataRequest:
+    live = [UpdateMetadataBroker(int(node[1:]), [UpdateMetadataEndpoint(9, "h", "P")], racks[node]) for node in racks]
+    return UpdateMetadataRequest(1, 1, 1, [], live)
+
+
+def test_brokers_in_other_racks_are_news_of_their_topics() -> None:
+    """Not that one goes: its replicas are where they were, and it comes back with its rack."""
+    received = Received()
+    received.take(brokers(b1="r1", b2="r2", b3=None))
+    received.take(update("t", ONE, row(0)))
+    received.take(update("u", OTHER, row(0, on=(3,)), live=(1, 2)))
+    assert received.racks == {1: "r1", 2: "r2"}
+    assert received.take(brokers(b1="r1")) == Effects()
+    assert received.racks == {1: "r1", 2: "r2"}
+    assert received.take(brokers(b1="r1", b2="r2")) == Effects()
+    assert received.take(brokers(b1="r1", b2="other")).moved == ["t"]
+    assert received.take(brokers(b1="r1", b2="other", b3="r3")).moved == ["u"]
+    assert received.take(brokers(b1="r1", b2=None, b3="r3")).moved == ["t"]
+    assert received.racks == {1: "r1", 3: "r3"}
 
 
 def test_a_topic_made_again_under_its_name_is_another() -> None:

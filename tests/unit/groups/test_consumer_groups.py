@@ -222,20 +222,6 @@ def made(gives: Any) -> dict[str, frozenset[Part]]:
     return target.make(coordinator, ConsumerGroup(), members, {}, topics)
 
 
-def test_a_hash_tells_names_ids_and_sizes_apart() -> None:
-    ones = [
-        target.Topics({}, {}),
-        target.Topics({"t": T}, {T: 1}),
-        target.Topics({"t": T}, {T: 2}),
-        target.Topics({"t": U}, {U: 1}),
-        target.Topics({"s": T}, {T: 1}),
-    ]
-    found = [target.hash_of(topics) for topics in ones]
-    assert found[0] == 0
-    assert len(set(found)) == len(ones)
-    assert all(-(2**63) <= number < 2**63 for number in found)
-
-
 @pytest.mark.parametrize(
     ("expression", "name", "matches"),
     [

@@ -89,7 +89,7 @@ class ServiceRegistry:
             shards.topics_deleted(topics)
 
     def topics_changed(self, topics: Sequence[str]) -> None:
-        """They were created, or have more partitions."""
+        """They were created, or have more partitions, or replicas elsewhere."""
         for shards in self._sets:
             shards.topics_changed(topics)
 

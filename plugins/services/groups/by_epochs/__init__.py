@@ -5,7 +5,7 @@ values      the bytes of records that are alike, and of what records consist of
 state       a member with its epochs and what it holds, and the group that keeps such members
 steps       what a heartbeat finds of a member, and the state that it goes to
 heartbeats  what a heartbeat may say
-targets     when a new target may be made, and what it depends on
+targets     when a new target may be made
 timers      the time that a member has to give something up
 commits     who may commit and fetch offsets
 

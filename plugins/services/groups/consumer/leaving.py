@@ -49,7 +49,8 @@ def remove(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, g
         bury(coordinator, group_id, member_id)
     left = group.without(gone)
     regex.forget(coordinator, group_id, group.regexes.keys() - group.regexes_of(left.values()))
-    metadata_hash = target.hash_of(target.see(coordinator, left.values(), group.regexes))
+    topics = target.see(coordinator, left.values(), group.regexes)
+    metadata_hash = coordinator.topic_hashes.of(topics.ids)
     progress.keep_epoch(coordinator, group_id, group, group.epoch + 1, metadata_hash)
 
 

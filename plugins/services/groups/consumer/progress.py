@@ -41,7 +41,7 @@ def advance(
     epoch = group.epoch
     if bump or group.stale:
         topics = target.see(coordinator, members.values(), regexes)
-        epoch = _bump(coordinator, group_id, group, target.hash_of(topics), bump)
+        epoch = _bump(coordinator, group_id, group, coordinator.topic_hashes.of(topics.ids), bump)
     goal_epoch, parts = group.assignment_epoch, group.target_of(updated)
     if epoch > group.assignment_epoch and may_assign(coordinator, group_id, group):
         topics = target.see(coordinator, members.values(), regexes)

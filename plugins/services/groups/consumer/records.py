@@ -33,8 +33,8 @@ from attrs import frozen
 
 from logkernel.errors import CorruptMessage
 
+from ...topic_hashes import NO_HASH
 from ..by_epochs import values
-from ..by_epochs.targets import NO_HASH
 from ..by_epochs.values import I32, I64, RecordKey, ValueReader, array, blob, numbers, tags, text, texts
 
 Part = tuple[UUID, int]

@@ -14,7 +14,6 @@ from attrs import frozen
 from logkernel.contracts import Assignor, GroupFacts, Subscriber
 from logkernel.errors import UnknownServerError
 
-from ..by_epochs.targets import topics_hash
 from ..coordinator import GroupCoordinator
 from .records import Part, ResolvedRegex
 from .state import ConsumerGroup, ConsumerMember
@@ -48,11 +47,6 @@ def see(
             ids[name] = topic_id
             partitions[topic_id] = count
     return Topics(ids, partitions)
-
-
-def hash_of(topics: Topics) -> int:
-    """See `topics_hash`."""
-    return topics_hash((name, topic_id, topics.partitions[topic_id]) for name, topic_id in topics.ids.items())
 
 
 def assignor_for(coordinator: GroupCoordinator, members: Mapping[str, ConsumerMember]) -> Assignor:

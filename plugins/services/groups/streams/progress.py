@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from logkernel.contracts import ClusterView
 from logkernel.errors import CoordinatorLoadInProgress, InvalidRequest, KafkaError, UnknownServerError
 
-from ..by_epochs.targets import is_too_soon, topics_hash
+from ..by_epochs.targets import is_too_soon
 from ..coordinator import GroupCoordinator
 from ..timers import Key
 from . import records, target
@@ -124,7 +124,7 @@ def _configured(coordinator: GroupCoordinator, group: StreamsGroup, topology: To
         _check_told(coordinator.cluster, group, topology, configured)
     if topology is group.topology:
         group.configured, group.stale = configured, False
-    return configured, hash_of(coordinator, topology)
+    return configured, coordinator.topic_hashes.of(topology.required)
 
 
 def _check_told(cluster: ClusterView, group: StreamsGroup, topology: Topology, configured: Configured) -> None:
@@ -142,13 +142,6 @@ def _check_told(cluster: ClusterView, group: StreamsGroup, topology: Topology, c
             exists = True
         if exists:
             raise CoordinatorLoadInProgress(f"This broker has not got the metadata of topic {name} yet.")
-
-
-def hash_of(coordinator: GroupCoordinator, topology: Topology) -> int:
-    """See `topics_hash`; of the topics that are there."""
-    cluster = coordinator.cluster
-    rows = ((name, cluster.topic_id(name), cluster.partition_count(name)) for name in sorted(topology.required))
-    return topics_hash((name, found, count) for name, found, count in rows if found is not None and count is not None)
 
 
 def _check_tasks(configured: Configured, held: frozenset[Place] | None) -> None:

@@ -90,6 +90,6 @@ def racks(cluster: ClusterView, topology: Topology, configured: Configured) -> d
     for one in topology.subtopologies:
         rows = [cluster.racks(topic) for topic in one.sources]
         for number in range(configured.tasks[one.subtopology_id]):
-            each = [row[number] for row in rows if number < len(row)]
+            each = [frozenset(row[number]) for row in rows if number < len(row)]
             found[one.subtopology_id, number] = frozenset.intersection(*each) if each else frozenset()
     return found

@@ -15,6 +15,7 @@ from logkernel.vocabulary import Record
 
 from ...groups.timers import Key as TimerKey
 from ...groups.timers import Timers
+from ...topic_hashes import TopicHashes
 from .group import Group
 from .records import OTHER_GROUPS, Key, Kind, Value, encode_key, encode_value
 
@@ -33,6 +34,7 @@ class ShareGroupCoordinator:
         self.groups: dict[str, Group] = {}
         self.foreign: set[tuple[int, str]] = set()
         """(key type, id) of classic and consumer groups, which no share group may have."""
+        self.topic_hashes = TopicHashes(cluster)
         self.timers = Timers()
         self.stale: set[str] = set()
         """Groups whose topics may have changed since their metadata hash was computed."""

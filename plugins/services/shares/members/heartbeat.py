@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 from uuid import UUID
-from zlib import crc32
 
 from logkernel.contracts import RequestContext
 from logkernel.errors import (
@@ -125,7 +124,7 @@ def _beat(
         update.emit(Kind.MEMBER, member, member_id)
     if changed or group_id in coordinator.stale:
         coordinator.stale.discard(group_id)
-        seen = metadata_hash(update)
+        seen = coordinator.topic_hashes.of(update.group.subscribed())
         if changed or seen != update.group.metadata_hash:
             update.emit(Kind.GROUP, GroupValue(update.group.epoch + 1, seen))
 
@@ -178,13 +177,6 @@ def _topics(request: ShareGroupHeartbeatRequest, old: MemberValue | None) -> tup
     if request.subscribed_topic_names is None:
         return old.topics if old is not None else ()
     return tuple(sorted(set(request.subscribed_topic_names)))
-
-
-def metadata_hash(update: GroupUpdate) -> int:
-    """Of the ids and partitions of the subscribed topics. Ours: only its changes matter."""
-    cluster = update.coordinator.cluster
-    facts = [f"{name}:{cluster.topic_id(name)}:{cluster.partition_count(name)}" for name in update.group.subscribed()]
-    return crc32("\n".join(facts).encode())
 
 
 # ---------------------------------------------------------------- share state
@@ -331,7 +323,7 @@ def remove(update: GroupUpdate, member_id: str, *, leaves: bool) -> None:
     update.emit(Kind.CURRENT, None, member_id)
     update.emit(Kind.TARGET_MEMBER, None, member_id)
     update.emit(Kind.MEMBER, None, member_id)
-    update.emit(Kind.GROUP, GroupValue(group.epoch + 1, metadata_hash(update)))
+    update.emit(Kind.GROUP, GroupValue(group.epoch + 1, update.coordinator.topic_hashes.of(update.group.subscribed())))
     coordinator.ask(ForgetShareRequest(group.group_id, [member_id], keep_sessions=leaves))
 
 

@@ -120,6 +120,7 @@ class ShareGroupsMachine:
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Members learn it by their next heartbeats."""
+        self._coordinator.topic_hashes.forget(topics)
         changed = set(topics)
         for group in self._coordinator.groups.values():
             if changed.intersection(group.subscribed()):
@@ -130,6 +131,7 @@ class ShareGroupsMachine:
         """A group knows nothing of them any more; share-state buries their states itself."""
         coordinator = self._coordinator
         coordinator.begin(wall_ms, mono_ms)
+        coordinator.topic_hashes.forget(topics)
         for group in list(coordinator.groups.values()):
             kept = group.topics
             known = {*kept.initializing, *kept.initialized, *kept.deleting}
