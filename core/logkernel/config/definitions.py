@@ -54,6 +54,8 @@ class Setting:
     between: tuple[str, str] | None = None
     """Of a group's setting, or a dynamic one of a broker: the broker settings that are its lower and upper bound; ""
     for no lower one."""
+    among: str = ""
+    """Of a group's setting that chooses a plugin: the broker's list that must have it."""
     above: str = ""
     """Another setting of the group that this one must be greater than."""
     plugin: str = ""
@@ -189,7 +191,9 @@ def _check_references(tables: Tables, declarations: Iterable[PluginDeclaration])
     """Every setting that another one names is there."""
     for declared in declarations:
         for setting in declared.settings:
-            named = dict.fromkeys((*setting.synonyms, *filter(None, setting.between or ())), tables[BROKER])
+            named = dict.fromkeys(
+                (*setting.synonyms, *filter(None, (*(setting.between or ()), setting.among))), tables[BROKER]
+            )
             if setting.above:
                 named[setting.above] = tables[setting.scope]
             for name, table in named.items():

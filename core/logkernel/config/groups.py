@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logkernel.config.nearest import nearest
-from logkernel.config.sources import check_bounds, refusal
+from logkernel.config.sources import check_bounds, not_among, refusal
 from logkernel.errors import InvalidConfig
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ log = logging.getLogger("logkernel.config")
 
 def group_value(config: BrokerConfig, own: Mapping[str, str], name: str) -> Any:
     """The effective value. A stored value is clamped to today's bounds; one the plugin no longer accepts is replaced by
-    the default.
+    the default. The name of a plugin is returned as it is: whoever asks the plugin knows which there are.
 
     Raises KeyError for a setting that groups do not have.
     """
     setting = config.definitions.group[name]
     if name in own:
         try:
-            value = setting.typed(own[name])
+            value = setting.parsed(own[name]) if setting.chooses else setting.typed(own[name])
         except ValueError as error:
             log.warning("%s; until then the default holds", refusal(setting, own[name], str(error)))
         else:
@@ -55,6 +55,8 @@ def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:
         except ValueError as error:
             raise InvalidConfig(refusal(setting, text, str(error))) from None
         check_bounds(setting, value, config.get)
+        if setting.among and value not in config.get(setting.among):
+            raise InvalidConfig(not_among(setting, text, config.get(setting.among)))
     for setting in known.values():
         upper, lower = setting.name, setting.above
         if (

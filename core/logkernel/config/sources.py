@@ -128,6 +128,13 @@ def check_bounds(setting: Setting, value: Any, current: Callable[[str], Any]) ->
         raise InvalidConfig(f"{setting.name} must be less than or equal to {high}; {between}")
 
 
+def not_among(setting: Setting, text: str, listed: Iterable[str]) -> str:
+    """A plugin that is none of the broker's list."""
+    problem = f"{setting.among} has it not"
+    remedy = f"give one of {', '.join(listed)}, or add it to {setting.among} of the brokers"
+    return f"Invalid value {text} for configuration {setting.name}: {problem}; {remedy}"
+
+
 def from_keywords(given: Mapping[str, Any], where: str) -> list[RawSetting]:
     """Keywords of a call, with `_` for `.`, or whole names (`listener.name.my_own.ssl.client.auth` has both); `where`
     names the call. A `RawSetting` keeps its own place."""

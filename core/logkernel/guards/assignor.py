@@ -16,6 +16,7 @@ class GuardedAssignor(TimedGuard[Assignor]):
 
     __slots__ = ()
     kind = "assignor"
+    may_refuse = False
 
     def assign(self, group: GroupFacts) -> Mapping[str, Iterable[tuple[UUID, int]]]:
         return self._call(

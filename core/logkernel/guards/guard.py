@@ -37,6 +37,8 @@ class TimedGuard(Guard[P]):
     """Asks one after another on the broker's thread: what takes too long of its time is not asked for a while."""
 
     __slots__ = ()
+    may_refuse: ClassVar = True
+    """Errors of logkernel that the plugin raises are answers to a client, not faults."""
 
     def _call(self, consequence: str, decide: Callable[[], T]) -> T:
         """Raises `PluginError`, which says `consequence`, for what the plugin raises."""
@@ -62,7 +64,7 @@ class TimedGuard(Guard[P]):
         if isinstance(error, PluginError):
             self._faults.misbehaved(self._origin(), self._place, str(error), consequence)
             return error
-        if isinstance(error, LogkernelError):
+        if isinstance(error, LogkernelError) and self.may_refuse:
             return error
         self._faults.raised(self._origin(), self._place, error, consequence)
         return PluginError(f"{self._origin()} failed in {self._place}: {type(error).__name__}: {error}; {consequence}")

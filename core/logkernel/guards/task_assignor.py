@@ -15,6 +15,7 @@ class GuardedTaskAssignor(TimedGuard[TaskAssignor]):
 
     __slots__ = ()
     kind = "task assignor"
+    may_refuse = False
 
     def assign(self, group: TaskFacts) -> dict[str, MemberTasks]:
         return self._call(

@@ -38,6 +38,7 @@ from .streams import leaving as streams_leaving
 from .streams import progress as streams_progress
 from .streams import records as streams_records
 from .streams import replay as streams_replay
+from .streams import target as streams_target
 from .streams.making import Making
 from .timers import Key
 
@@ -183,6 +184,9 @@ class GroupsMachine:
         """Restart all session timeouts; a group above `group.max.size` rebalances."""
         coordinator = self.coordinator
         coordinator.begin(wall_ms, mono_ms)
+        streams_target.tell_unlisted(
+            coordinator, [name for name, group in coordinator.groups.items() if group.streams is not None]
+        )
         for group in coordinator.groups.values():
             if group.consumer is not None:
                 leaving.on_loaded(coordinator, group.group_id, group.consumer)

@@ -14,7 +14,7 @@ import pytest
 from logkernel.broker.build import build
 from logkernel.broker.cluster_view import SharedClusterView
 from logkernel.contracts import MemberTasks, RequestContext, TaskAssignor, TaskFacts
-from logkernel.errors import ConfigError, InvalidConfig
+from logkernel.errors import ConfigError, InvalidConfig, InvalidRequest
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
 from logkernel.plugin_faults import WINDOW_S
@@ -152,16 +152,50 @@ def test_names_that_nobody_provides_are_refused(start: Start, tmp_path: Path) ->
         broker.choose("stickie")
 
 
-def test_one_that_is_not_in_the_list_counts_as_not_chosen(start: Start) -> None:
-    broker = start("sticky", last=to_the_last)
-    broker.choose("last")
-    broker.join("m1")
-    broker.join("m2")
-    assert (len(broker.target("m1")), len(broker.target("m2"))) == (2, 2)
+def test_one_that_is_not_in_the_brokers_list_is_refused(start: Start) -> None:
+    """It was taken, and the first of the list assigned without a word."""
+    broker = start("last,first", last=to_the_last, first=to_the_last, other=to_the_last)
+    with pytest.raises(InvalidConfig) as refused:
+        broker.choose("other")
+    assert str(refused.value) == (
+        "Invalid value other for configuration streams.assignor.name: group.streams.assignors has it not; give one of"
+        " last, first, or add it to group.streams.assignors of the brokers"
+    )
+    with pytest.raises(InvalidConfig):
+        broker.choose("sticky")  # which only stands in for those that fail
+
+
+@pytest.mark.parametrize("installed", [{"last": to_the_last}, {}])
+def test_one_that_left_the_list_is_told_of_once_and_the_first_assigns(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture, installed: dict[str, Assign]
+) -> None:
+    """Whether or not its plugin is still there."""
+    before = start("last,sticky", last=to_the_last)
+    before.choose("last")
+    before.join("m1")
+    before.join("m2")
+    assert (len(before.target("m1")), len(before.target("m2"))) == (0, 4)
+    before.broker.close()
+    broker = Broker(tmp_path / "0", "sticky", **installed)
+    try:
+        for _ in range(2):
+            broker.join("m1")
+        assert (len(broker.target("m1")), len(broker.target("m2"))) == (2, 2)
+    finally:
+        broker.broker.close()
+    assert [record.getMessage() for record in caplog.records if "assignor" in record.getMessage()] == [
+        "streams.assignor.name=last of groups g: group.streams.assignors has it not; sticky assigns meanwhile; add it"
+        " to that list, or alter the groups"
+    ]
 
 
 def twice(group: TaskFacts) -> Any:
     return dict.fromkeys(group.members, MemberTasks(active=all_of(group)))
+
+
+def refuse(group: TaskFacts) -> Any:
+    """As a plugin does that uses our client, or believes that it may tell members something."""
+    raise InvalidRequest("an error of logkernel")
 
 
 def unknown_task(group: TaskFacts) -> Any:
@@ -176,6 +210,7 @@ def unknown_member(group: TaskFacts) -> Any:
     ("assign", "told"),
     [
         (fail, "ZeroDivisionError"),
+        (refuse, "InvalidRequest"),
         (twice, "active with two members"),
         (unknown_task, "('0', 4), which does not exist"),
         (unknown_member, "'m9', which is no member"),

@@ -71,10 +71,11 @@ GROUP_ROWS: Final = (
         STRING,
         None,
         OneOf("sticky"),
-        "Task assignor of the group; without it, or if it is none of group.streams.assignors, the first of these.",
+        "Task assignor of the group, one of group.streams.assignors; without it the first of these.",
         scope=GROUP,
         own=True,
         chooses="task assignor",
+        among="group.streams.assignors",
     ),
     _own(
         "session.timeout.ms",

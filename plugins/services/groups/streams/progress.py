@@ -92,7 +92,7 @@ def keep_group(coordinator: GroupCoordinator, group_id: str, facts: GroupFacts) 
 
 def _configs(coordinator: GroupCoordinator, group_id: str) -> tuple[tuple[str, str], ...]:
     """The settings that a target depends on: the group's epoch grows as they change."""
-    assignor = coordinator.cluster.group_setting(group_id, target.ASSIGNOR)
+    assignor = target.chosen(coordinator, group_id)
     own = (("assignor.name", assignor),) if assignor else ()
     return (*own, ("num.standby.replicas", str(own_int(coordinator, group_id, "num.standby.replicas"))))
 

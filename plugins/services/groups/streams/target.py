@@ -6,7 +6,8 @@ or, if that fails as well, with the tasks that each member had.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from logkernel.contracts import ClusterView, MemberTasks, TaskAssignor, TaskFacts, TaskMember
@@ -18,8 +19,12 @@ from .records import Place, Role, Task
 from .state import StreamsGroup, StreamsMember
 from .topology import Topology
 
+log = logging.getLogger("logkernel.groups")
+
 STICKY: Final = "sticky"
 ASSIGNOR: Final = "streams.assignor.name"
+NAMED: Final = 10
+"""This many groups are named in a line of the log; the others are counted."""
 
 
 def make(
@@ -56,12 +61,35 @@ def make(
     return {name: _left(group.target_of(name), configured) for name in members}
 
 
+def chosen(coordinator: GroupCoordinator, group_id: str) -> str | None:
+    """The assignor that the group names, if the broker's list has it."""
+    own = coordinator.cluster.group_setting(group_id, ASSIGNOR)
+    return own if own in coordinator.settings.task_assignors else None
+
+
 def _in_turn(coordinator: GroupCoordinator, group_id: str) -> Iterator[TaskAssignor]:
     """The group's assignor, or the broker's first; then sticky."""
     known = coordinator.task_assignors
-    own = coordinator.cluster.group_setting(group_id, ASSIGNOR)
-    chosen = own if own in known else next(iter(known), STICKY)
-    return (known[name] for name in dict.fromkeys((chosen, STICKY)) if name in known)
+    own = chosen(coordinator, group_id)
+    first = own if own is not None and own in known else next(iter(known), STICKY)
+    return (known[name] for name in dict.fromkeys((first, STICKY)) if name in known)
+
+
+def tell_unlisted(coordinator: GroupCoordinator, groups: Iterable[str]) -> None:
+    """Log which of the groups named an assignor that the broker's list had and has no more: a line an assignor."""
+    listed = coordinator.settings.task_assignors
+    found: dict[str, list[str]] = {}
+    for group_id in sorted(groups):
+        own = coordinator.cluster.group_setting(group_id, ASSIGNOR)
+        if own is not None and own not in listed:
+            found.setdefault(own, []).append(group_id)
+    for own, names in sorted(found.items()):
+        log.warning(
+            "%s=%s of groups %s%s: group.streams.assignors has it not; %s assigns meanwhile; add it to that list, or"
+            " alter the groups",
+            ASSIGNOR, own, ", ".join(names[:NAMED]), f" and {len(names) - NAMED} more" if len(names) > NAMED else "",
+            next(iter(coordinator.task_assignors), "nobody"),
+        )  # fmt: skip
 
 
 def tasks_of(places: frozenset[Place]) -> MemberTasks:
