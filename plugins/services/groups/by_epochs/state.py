@@ -15,6 +15,7 @@ a new one.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set
 from typing import Any, Final, Generic, TypeVar
 
@@ -87,7 +88,9 @@ AMember = TypeVar("AMember", bound=Member[Any, Any])
 
 
 @define(eq=False)
-class EpochGroup(Generic[AMember, Held]):
+class EpochGroup(ABC, Generic[AMember, Held]):
+    """A kind of groups adds what it holds, and who holds what."""
+
     assignment_epoch: int = 0
     assigned_ms: int = NO_TIME
     """Wall ms at which the target was made."""
@@ -102,21 +105,21 @@ class EpochGroup(Generic[AMember, Held]):
 
     # ------------------------------------------------------------ for the kinds
 
+    @abstractmethod
     def new_member(self, member_id: str) -> AMember:
         """One that has nothing yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def held_as(self, topic: str, topic_id: Any, partition: int) -> Held | None:
         """What a member holds that reads a partition; None if none can."""
-        raise NotImplementedError
 
+    @abstractmethod
     def note(self, member: AMember) -> None:
         """Note who holds what the member has."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forget(self, member: AMember) -> None:
         """Undo `note`."""
-        raise NotImplementedError
 
     def is_noted_alike(self, before: AMember, after: AMember) -> bool:
         """Whether `note` would note the same of both."""

@@ -13,6 +13,7 @@ otherwise, is fenced, or is gone.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, Final, Generic
@@ -49,7 +50,7 @@ TRANSITIONS: Final = Transitions("a member of a group", {
 """One in a state that is not known begins anew, without anything to revoke."""
 
 
-class Goal(Generic[Held]):
+class Goal(ABC, Generic[Held]):
     """Where a member shall go; a kind of groups adds how others keep it from something."""
 
     __slots__ = ()
@@ -57,9 +58,9 @@ class Goal(Generic[Held]):
     held: Collection[Held] | None
     """What the member says that it holds; None: it did not say, so it may hold all."""
 
+    @abstractmethod
     def free(self, member: Any, wanted: Collection[Held]) -> Mapping[Held, int]:
         """What of this the member can have now → the epoch in which it gets it."""
-        raise NotImplementedError
 
     def holds_any(self, some: Collection[Held]) -> bool:
         return bool(some) and (self.held is None or any(one in some for one in self.held))
