@@ -6,7 +6,8 @@ All serve one folder at one address. Each reads what the one before it wrote of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,101 +25,124 @@ LONG = {"group.streams.session.timeout.ms": "45000", "group.streams.num.standby.
 ALL = {**SETTINGS, **LONG, "offsets.topic.num.partitions": "1"}
 
 
-def described(bootstrap: str, group: str, members: int) -> GroupDescription:
-    """The group as soon as it is Stable, with so many members."""
-    deadline = time.monotonic() + WAIT_S
-    with logkernel.connect(bootstrap) as log, log.admin() as admin:
-        while True:
-            found = admin.describe_groups(group)[group]
-            if found.state == "Stable" and len(found.members) == members:
-                return found
-            assert time.monotonic() < deadline, found
-            time.sleep(0.1)
+class Turns:
+    """One folder at one address, which Kafka and brokers of ours serve in turns, and an application that goes on."""
+
+    def __init__(self, kafka: Any, start_broker: Any, topic: str, classpath: str, scratch: Path) -> None:
+        self.kafka = kafka
+        self.instances: list[Instance] = []
+        self._start_broker = start_broker
+        self._topic, self._classpath, self._scratch = topic, classpath, scratch
+        self.app = Application(kafka.bootstrap, topic, self._launch)
+        self.app.close()  # each turn has clients of its own
+
+    def _launch(self, number: int) -> Instance:
+        java = ["java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-cp", self._classpath, "StreamsCount"]
+        topics = [self._topic, f"{self._topic}-in", f"{self._topic}-out"]
+        words = [self.kafka.bootstrap, *topics, str(self._scratch / f"state-{number}"), "group.protocol=streams"]
+        return Instance([*java, *words], self._scratch / f"{number}.log")
+
+    @contextmanager
+    def at_kafka(self) -> Iterator[None]:
+        self.kafka.start()
+        try:
+            self.app.open()
+            yield
+            assert complaints(self.kafka.log_path) == []
+            self.app.close()
+        finally:
+            self.kafka.stop()
+
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        words = [f"--set={name}={value}" for name, value in ALL.items()]
+        broker = self._start_broker(*words, data=self.kafka.data, listen=self.kafka.bootstrap)
+        self.app.open()
+        yield
+        self.app.close()
+        assert broker.terminate() == 0
+        assert "level=error" not in broker.log()
+
+    # ------------------------------------------------------------ what happens in a turn
+
+    def begin_one(self) -> None:
+        """Another instance of the application."""
+        self.instances.append(self.app.launch(len(self.instances) + 1))
+
+    def end_one(self) -> None:
+        """The oldest instance leaves."""
+        self.instances.pop(0).close()
+
+    def count_more(self) -> None:
+        """The instances count what is new."""
+        self.app.write(150)
+        self.app.catch_up(*self.instances)
+
+    def described(self) -> GroupDescription:
+        """The group as soon as it is Stable, with all instances as members."""
+        deadline = time.monotonic() + WAIT_S
+        with logkernel.connect(self.kafka.bootstrap) as log, log.admin() as admin:
+            while True:
+                found = admin.describe_groups(self._topic)[self._topic]
+                if found.state == "Stable" and len(found.members) == len(self.instances):
+                    return found
+                assert time.monotonic() < deadline, found
+                time.sleep(0.1)
+
+    def kill(self) -> None:
+        for instance in self.instances:
+            instance.kill()
 
 
 def facts(found: GroupDescription) -> Any:
-    """What must be the same at the next broker."""
+    """What must be the same at the next broker: the epoch, as both have one hash of the topics."""
     names = {member.id: (member.streams and member.streams.process_id, member.host) for member in found.members}
     subtopologies = found.topology.subtopologies if found.topology is not None else ()
-    return names, [(one.id, one.sources, one.repartition_sink_topics) for one in subtopologies]
+    return found.epoch, names, [(one.id, one.sources, one.repartition_sink_topics) for one in subtopologies]
 
 
 def tasks(found: GroupDescription) -> Any:
     return {member.id: member.streams and member.streams.tasks for member in found.members}
 
 
-@pytest.mark.longest
-def test_an_application_goes_on_at_kafka_and_here_in_turns(
-    apache_kafka: ModuleType,
-    streams_classpath: str,
-    start_broker: Any,
-    topic: str,
-    make_topic: Callable[..., None],
-    tmp_path: Path,
-) -> None:
-    def launch(number: int) -> Instance:
-        java = ["java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-cp", streams_classpath, "StreamsCount"]
-        words = [kafka.bootstrap, topic, f"{topic}-in", f"{topic}-out", str(tmp_path / f"state-{number}")]
-        return Instance([*java, *words, "group.protocol=streams"], tmp_path / f"{number}.log")
-
-    def serve() -> Any:
-        words = [f"--set={name}={value}" for name, value in ALL.items()]
-        return start_broker(*words, data=kafka.data, listen=kafka.bootstrap)
-
+@pytest.fixture
+def turns(
+    apache_kafka: ModuleType, streams_classpath: str, start_broker: Any, topic: str, tmp_path: Path
+) -> Iterator[Turns]:
     kafka = apache_kafka.KafkaServer(tmp_path / "kafka", ALL)
     kafka.prepare()
-    instances: list[Instance] = []
-    try:
-        kafka.start()
+    made = Turns(kafka, start_broker, topic, streams_classpath, tmp_path)
+    yield made
+    made.kill()
+
+
+@pytest.mark.longest
+def test_an_application_goes_on_at_kafka_and_here_in_turns(
+    turns: Turns, topic: str, make_topic: Callable[..., None]
+) -> None:
+    with turns.at_kafka():
         for end in ("in", "out"):
-            make_topic(kafka.bootstrap, f"{topic}-{end}", PARTITIONS)
-        app = Application(kafka.bootstrap, topic, launch)
-        app.write(150)
-        instances.append(launch(1))
-        app.catch_up(*instances)
-        first = described(kafka.bootstrap, topic, 1)
-        app.close()
-        kafka.stop()
-
-        broker = serve()
-        app.open()
-        here = described(kafka.bootstrap, topic, 1)
+            make_topic(turns.kafka.bootstrap, f"{topic}-{end}", PARTITIONS)
+        turns.begin_one()
+        turns.count_more()
+        first = turns.described()
+    with turns.here():
+        here = turns.described()
         assert (facts(here), tasks(here)) == (facts(first), tasks(first))
-        assert here.epoch == first.epoch, "the hash of its topics is Kafka's"
-        instances.append(launch(2))
-        app.write(150)
-        app.catch_up(*instances)
-        here = described(kafka.bootstrap, topic, 2)
-        app.close()
-        assert broker.terminate() == 0
-        assert "level=error" not in broker.log()
-
-        kafka.start()
-        app.open()
-        back = described(kafka.bootstrap, topic, 2)
+        turns.begin_one()
+        turns.count_more()
+        here = turns.described()
+    with turns.at_kafka():
+        back = turns.described()
         assert facts(back) == facts(here)
-        assert back.epoch == here.epoch
-        app.write(150)
-        app.catch_up(*instances)
-        instances.pop(0).close()
-        app.write(150)
-        app.catch_up(*instances)
-        back = described(kafka.bootstrap, topic, 1)
-        assert complaints(kafka.log_path) == []
-        app.close()
-        kafka.stop()
-
-        broker = serve()
-        app.open()
-        last = described(kafka.bootstrap, topic, 1)
+        turns.count_more()
+        turns.end_one()
+        turns.count_more()
+        back = turns.described()
+    with turns.here():
+        last = turns.described()
         assert (facts(last), tasks(last)) == (facts(back), tasks(back))
-        app.write(150)
-        app.catch_up(*instances)
-        instances.pop().close()
-        app.close()
-    finally:
-        for instance in instances:
-            instance.kill()
-        kafka.stop()
-    for word, rows in app.seen.items():
-        assert rows[-1] == app.expected[word]
+        turns.count_more()
+        turns.end_one()
+    for word, rows in turns.app.seen.items():
+        assert rows[-1] == turns.app.expected[word]

@@ -1,4 +1,5 @@
-"""Topologies that contradict themselves or the topics that there are, drawn from a seed: each gets an answer."""
+"""Topologies: some by hand, which are refused or change; and some drawn from a seed, which may contradict themselves or
+the topics that there are, and get an answer each."""
 
 from __future__ import annotations
 
@@ -6,6 +7,15 @@ import random
 from typing import Any
 
 import pytest
+from streams_members import (
+    INVALID_REQUEST,
+    INVALID_TOPOLOGY,
+    STALE_TOPOLOGY,
+    beat,
+    plain,
+    settle,
+    status,
+)
 
 from logkernel.requests.streams_groups import (
     CopartitionGroup,
@@ -17,10 +27,68 @@ from logkernel.requests.streams_groups import (
     Topology,
 )
 
+# ---------------------------------------------------------------- made by hand
+
+
+def test_a_topology_must_stay_the_same(world: Any) -> None:
+    beat(world, "m1", 0, topology=plain(1))
+    assert beat(world, "m2", 0, topology=plain(2)).error_code == INVALID_REQUEST
+    other = Topology(1, [Subtopology("0", ["other"])])
+    assert beat(world, "m2", 0, topology=other).error_code == INVALID_REQUEST
+    stale = beat(world, "m2", 0, topology=plain(0))
+    assert (stale.error_code, STALE_TOPOLOGY in status(stale)) == (0, True)
+    world.crash()
+    assert beat(world, "m3", 0, topology=plain(1)).error_code == 0
+
+
+REPARTITION = TopicInfo("r")
+WRONG_TOPOLOGIES = {
+    "internal topic": [Subtopology("0", ["__consumer_offsets"])],
+    "illegal name": [Subtopology("0", ["a b"])],
+    "too long a name": [Subtopology("0", ["x" * 100_000])],
+    "one id twice": [Subtopology("0", ["orders"]), Subtopology("0", ["other"])],
+    "no source": [Subtopology("0")],
+    "changelog with partitions": [Subtopology("0", ["orders"], state_changelog_topics=[TopicInfo("c", 3)])],
+    "partitions below 0": [Subtopology("0", ["orders"], repartition_source_topics=[TopicInfo("r", -1)])],
+    "copartition of nothing": [Subtopology("0", ["orders"], copartition_groups=[CopartitionGroup([1])])],
+    "copartition below 0": [Subtopology("0", ["orders"], copartition_groups=[CopartitionGroup([-1])])],
+    "a repartition topic that nobody writes": [Subtopology("0", ["orders"], repartition_source_topics=[REPARTITION])],
+    "a loop": [Subtopology("0", repartition_source_topics=[REPARTITION], repartition_sink_topics=["r"])],
+    "too many subtopologies": [Subtopology(str(number), ["orders"]) for number in range(10_001)],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TOPOLOGIES)
+def test_topologies_that_could_never_run_are_refused(world: Any, name: str) -> None:
+    answer = beat(world, "m1", 0, topology=Topology(0, WRONG_TOPOLOGIES[name]))
+    assert (answer.error_code, bool(answer.error_message)) == (INVALID_TOPOLOGY, True)
+    assert len(answer.error_message) < 200_000
+    assert (world.log, world.sent, world.group) == ([], [], None)
+
+
+def test_a_topology_of_too_many_tasks_is_refused(world: Any) -> None:
+    world.topics.partitions["orders"] = 60_000
+    two = [Subtopology("0", ["orders"]), Subtopology("1", ["orders"])]
+    assert beat(world, "m1", 0, topology=Topology(0, two)).error_code == INVALID_TOPOLOGY
+
+
+def test_a_repartition_topic_of_two_billion_partitions_makes_no_tasks(world: Any) -> None:
+    huge = Subtopology("0", ["orders"], repartition_source_topics=[TopicInfo("r", 2**31 - 1)])
+    assert beat(world, "m1", 0, topology=Topology(0, [huge])).error_code == INVALID_TOPOLOGY
+
+
+def test_ten_thousand_tasks(world: Any) -> None:
+    world.topics.partitions["orders"] = 10_000
+    world.check_every = 100
+    found = settle(world, "m1", "m2")
+    assert sorted(len(active) for active, _ in found.values()) == [5_000, 5_000]
+
+
+# ---------------------------------------------------------------- drawn
+
 DRAWN = 150
 NAMES = ("orders", "other", "a", "b", "c")
 """The first two are there. Each may be a source, a changelog, and a repartition topic at once."""
-INVALID_TOPOLOGY = 130
 
 
 def drawn(chance: random.Random) -> Topology:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from cut_stories import Gone
 from hand_clock import HandClock
 
 from logkernel.broker.broker import Broker
@@ -36,10 +37,6 @@ SETTINGS = (
 SETTLE_MS = 6_000
 """In so long, a broker that is left alone has read its logs and finished what is prepared."""
 PATIENCE_MS = 60_000
-
-
-class Gone(Exception):
-    """The client died together with the broker."""
 
 
 class CuttingFile(SimulatedFile):

@@ -24,26 +24,16 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from cut_stories import PASSING, Story, cut_at_every_write
 
 from logkernel.plugins.services.transactions.records import decode_key, decode_value
 from logkernel.record.encode import encode_batch
-from logkernel.requests.configs import (
-    IncrementalAlterConfigsAlterableConfig,
-    IncrementalAlterConfigsAlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest
 from logkernel.requests.data import PartitionProduceData, ProduceRequest, TopicProduceData
 from logkernel.requests.groups import (
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
@@ -80,16 +70,15 @@ OFFSETS = ("__consumer_offsets", 0)
 NAME = "processor"
 V2 = ("zstd", "transaction_abortable", "transactions_v2")
 OLD = ("zstd",)
-LOADING, NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT, UNSTABLE = 14, 15, 16, 51, 88
-PASSING = (LOADING, NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT, UNSTABLE)
 REBALANCE = 27
 NO_SHARE_SESSION, BAD_SHARE_EPOCH = 122, 123
 PREPARED = {"PrepareCommit": "CompleteCommit", "PrepareAbort": "CompleteAbort"}
 
 
-class Story:
+class CoordinatorsStory(Story):
     def __init__(self, world: Any, *, v2: bool = True) -> None:
-        self.world = world
+        settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "1000"}
+        super().__init__(world, "sharers", settings, {"in": 1, "out": 2})
         self.capabilities = V2 if v2 else OLD
         self.v2 = v2
         self.aborted = False
@@ -103,14 +92,6 @@ class Story:
         self.share_epoch = 0
         self.delivered: set[int] = set()
         self.done: set[int] = set()
-        for topic, partitions in (("in", 1), ("out", 2)):
-            world.broker.create_topic(topic, partitions, {})
-        rows = [
-            IncrementalAlterConfigsAlterableConfig("share.auto.offset.reset", 0, "earliest"),
-            IncrementalAlterConfigsAlterableConfig("share.record.lock.duration.ms", 0, "1000"),
-        ]
-        world.ask(IncrementalAlterConfigsRequest([IncrementalAlterConfigsAlterConfigsResource(32, "sharers", rows)]))
-        world.on_boot = self.look
 
     def tell(self) -> None:
         self.fill()
@@ -118,17 +99,12 @@ class Story:
         for chapter in (self.commit_alone, self.commit_as_member, self.commit_by_epoch, self.share):
             self.alive(chapter)
         self.world.pass_ms(2_000)
-        self.end()
+        self.check_all()
 
     def alive(self, chapter: Callable[[], None]) -> None:
         """Heirs take over from a client that died."""
-        while True:
-            try:
-                chapter()
-                return
-            except Exception as error:
-                if type(error).__name__ != "Gone":
-                    raise
+        while not self.outlives(chapter):
+            pass
 
     # ------------------------------------------------------------ the producer, who never dies
 
@@ -224,28 +200,9 @@ class Story:
 
     # ------------------------------------------------------------ consumers
 
-    def offset_of(self, group: str, *, stable: bool = True, heir: bool | None = None) -> int:
-        asked = OffsetFetchRequestGroup(group, [OffsetFetchRequestTopics("in", [0])])
-        request = OffsetFetchRequest(require_stable=stable, groups=[asked])
-
-        def code(answer: Any) -> int:
-            (found,) = answer.groups
-            return int(found.error_code or found.topics[0].partitions[0].error_code)
-
-        answer = self.world.until(lambda: self.world.ask(request, heir=heir), code, *PASSING)
-        assert code(answer) == 0
-        return int(answer.groups[0].topics[0].partitions[0].committed_offset)
-
     def commit(self, group: str, offset: int, member: str = "", generation: int = -1) -> None:
-        topics = [OffsetCommitRequestTopic("in", [OffsetCommitRequestPartition(0, offset)])]
-        request = OffsetCommitRequest(group, generation, member, topics=topics)
-
-        def code(answer: Any) -> int:
-            return int(answer.topics[0].partitions[0].error_code)
-
         self.sent[group] = max(offset, self.sent.get(group, 0))
-        ask = lambda: self.world.ask(request, "group_not_found", "member_epochs")  # noqa: E731
-        assert code(self.world.until(ask, code, *PASSING)) == 0
+        self.commit_once(group, offset, member, generation)
         self.acked[group] = offset
         assert self.offset_of(group, heir=False) >= offset, "it was answered"
 
@@ -418,16 +375,18 @@ class Story:
                 opened[facts.producer_id] = facts.producer_epoch
         return found
 
-    def end(self) -> None:
+    def check_all(self) -> None:
         world = self.world
         assert world.committed("in") == [b"%d" % number for number in range(RECORDS)]
         for topic, partition in OUTPUTS:
             assert world.committed(topic, partition) == [b"%d.%d" % (n, partition) for n in range(RECORDS)]
         assert [self.offset_of(group) for group in (NAME, "alone", "classic", "modern")] == [RECORDS] * 4
         assert self.delivered == self.done == set(range(RECORDS))
+        self.look()
+
+    def end(self) -> None:
         for name in (("in", 0), *OUTPUTS, OFFSETS):
             self.check_log(*name)
-        self.look()
 
     def check_log(self, topic: str, partition: int) -> None:
         """Nothing is stored twice, and nothing is open."""
@@ -451,23 +410,4 @@ class Story:
     ("durable", "v2"), [(False, True), (False, False), (True, True)], ids=["killed", "killed, v1", "power cut"]
 )
 def test_a_cut_at_every_write(make_world: Any, durable: bool, heirs: bool, v2: bool) -> None:
-    def told(cut: int, *, whole: bool = False) -> list[str]:
-        """What the writes were."""
-        world = make_world(durable=durable, heirs=heirs)
-        story = Story(world, v2=v2)
-        before = world.disk.operations
-        if cut:
-            world.cut_at(cut, whole=whole)
-        story.tell()
-        assert world.boots == (2 if cut else 1)
-        return list(world.disk.kinds[before:]) if not cut else []
-
-    writes = told(0)
-    assert len(writes) > 80, "nothing happened"
-    for number, kind in enumerate(writes, 1):
-        for whole in (False, True) if kind in ("append", "sync") else (False,):
-            try:
-                told(number, whole=whole)
-            except BaseException as error:
-                where = f"{'after' if whole else 'in the middle of'} write {number} of {len(writes)}, {kind}"
-                raise AssertionError(f"cut {where}: {error!r}") from error
+    cut_at_every_write(lambda: CoordinatorsStory(make_world(durable=durable, heirs=heirs), v2=v2), fewest=80)

@@ -11,23 +11,12 @@ themselves hold. At the end: every task is active, and the group is the same whe
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cut_stories import PASSING, Story, cut_at_every_write
 
-from logkernel.requests.configs import (
-    IncrementalAlterConfigsAlterableConfig,
-    IncrementalAlterConfigsAlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from logkernel.requests.groups import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
 from logkernel.requests.streams_groups import (
     KeyValue,
     StreamsGroupDescribeRequest,
@@ -40,9 +29,7 @@ from logkernel.requests.streams_groups import (
 
 GROUP = "app"
 PARTITIONS = 2
-LOADING, NOT_AVAILABLE, NOT_COORDINATOR, UNSTABLE = 14, 15, 16, 88
-PASSING = (LOADING, NOT_AVAILABLE, NOT_COORDINATOR, UNSTABLE)
-UNKNOWN_MEMBER, FENCED, STALE = 25, 110, 113
+UNKNOWN_MEMBER, FENCED = 25, 110
 COMPACT = [KeyValue("cleanup.policy", "compact")]
 TOPOLOGY = Topology(
     0,
@@ -63,7 +50,7 @@ BEATS = 60
 class Member:
     """A thread of an application: it does what it is told, and begins anew when it is fenced."""
 
-    def __init__(self, story: Story, name: str) -> None:
+    def __init__(self, story: StreamsStory, name: str) -> None:
         self.story = story
         self.name = name
         self.epoch = 0
@@ -106,22 +93,16 @@ class Member:
         self.story.members.remove(self)
 
 
-class Story:
+class StreamsStory(Story):
+    restarts = 1
+
     def __init__(self, world: Any) -> None:
-        self.world = world
+        settings = {"streams.num.standby.replicas": "1", "streams.initial.rebalance.delay.ms": "0"}
+        super().__init__(world, GROUP, settings, {"in": PARTITIONS})
         self.members: list[Member] = []
         self.names = 0
         self.acked = -1
         self.sent = -1
-        self.writes: list[str] = []
-        """What the disk did until the end."""
-        world.broker.create_topic("in", PARTITIONS, {})
-        rows = [
-            IncrementalAlterConfigsAlterableConfig("streams.num.standby.replicas", 0, "1"),
-            IncrementalAlterConfigsAlterableConfig("streams.initial.rebalance.delay.ms", 0, "0"),
-        ]
-        world.ask(IncrementalAlterConfigsRequest([IncrementalAlterConfigsAlterConfigsResource(32, GROUP, rows)]))
-        world.on_boot = self.look
 
     def tell(self) -> None:
         self.alive(1)
@@ -132,7 +113,8 @@ class Story:
             self.guarded(self.members[0].leave)
         self.alive(1)
         self.commit(3)
-        self.end()
+        (member,) = self.members
+        assert member.active == ALL
 
     def alive(self, count: int) -> None:
         """So many members beat until they have all that they are to have."""
@@ -155,13 +137,9 @@ class Story:
             row.group_state == "Stable" and len(row.members) == count and whole and copies == PARTITIONS * (count > 1)
         )
 
-    def guarded(self, work: Any) -> None:
+    def guarded(self, work: Callable[[], None]) -> None:
         """A member that died together with the broker is replaced by another; its session ends by itself."""
-        try:
-            work()
-        except Exception as error:
-            if type(error).__name__ != "Gone":
-                raise
+        if not self.outlives(work):
             self.members.clear()
 
     def described(self) -> Any:
@@ -178,28 +156,12 @@ class Story:
             if owner is None:
                 self.alive(1)
                 continue
-            topics = [OffsetCommitRequestTopic("in", [OffsetCommitRequestPartition(0, offset)])]
-            request = OffsetCommitRequest(GROUP, owner.epoch, owner.name, topics=topics)
             self.sent = offset
-            self.guarded(lambda request=request: self.commit_once(request, offset))
+            self.guarded(lambda owner=owner: self.commit_as(owner, offset))
 
-    def commit_once(self, request: OffsetCommitRequest, offset: int) -> None:
-        def code(answer: Any) -> int:
-            return int(answer.topics[0].partitions[0].error_code)
-
-        ask = lambda: self.world.ask(request, "group_not_found", "member_epochs")  # noqa: E731
-        found = code(self.world.until(ask, code, *PASSING))
-        assert found == 0, found
+    def commit_as(self, owner: Member, offset: int) -> None:
+        self.commit_once(GROUP, offset, owner.name, owner.epoch)
         self.acked = offset
-
-    def offset(self) -> int:
-        asked = OffsetFetchRequestGroup(GROUP, [OffsetFetchRequestTopics("in", [0])])
-
-        def code(answer: Any) -> int:
-            return int(answer.groups[0].error_code or answer.groups[0].topics[0].partitions[0].error_code)
-
-        ask = lambda: self.world.ask(OffsetFetchRequest(groups=[asked]), heir=False)  # noqa: E731
-        return int(self.world.until(ask, code, *PASSING).groups[0].topics[0].partitions[0].committed_offset)
 
     # ------------------------------------------------------------ what must hold
 
@@ -225,49 +187,22 @@ class Story:
         )
         assert all(count == 1 for count in active.values()), active
         if self.acked >= 0:
-            assert self.acked <= self.offset() <= self.sent
+            assert self.acked <= self.offset_of(GROUP, stable=False, heir=False) <= self.sent
         if not self.world.heirs:
             for member in self.members:
                 if member.epoch:
                     member.beat(heir=False)
 
     def end(self) -> None:
-        (member,) = self.members
-        assert member.active == ALL
         before = self.described()
-        self.writes = list(getattr(self.world.disk, "kinds", ()))
         self.world.restart()
+        (member,) = self.members
         member.beat()  # how many partitions internal topics need is computed when a member speaks
         assert self.described() == before
-        assert self.offset() == 3
+        assert self.offset_of(GROUP, heir=False) == 3
 
 
 @pytest.mark.parametrize("heirs", [False, True], ids=["the same clients", "heirs"])
 @pytest.mark.parametrize("durable", [False, True], ids=["killed", "power cut"])
 def test_a_cut_at_every_write(make_world: Any, durable: bool, heirs: bool) -> None:
-    def told(cut: int, *, whole: bool) -> None:
-        world = make_world(durable=durable, heirs=heirs)
-        story = Story(world)
-        world.cut_at(cut, whole=whole)
-        story.tell()
-        assert world.boots == 3
-
-    writes = writes_of(make_world, durable, heirs)
-    assert len(writes) > 30, "nothing happened"
-    for number, kind in enumerate(writes, 1):
-        for whole in (False, True) if kind in ("append", "sync") else (False,):
-            try:
-                told(number, whole=whole)
-            except BaseException as error:
-                where = f"{'after' if whole else 'in the middle of'} write {number} of {len(writes)}, {kind}"
-                raise AssertionError(f"cut {where}: {error!r}") from error
-
-
-def writes_of(make_world: Any, durable: bool, heirs: bool) -> list[str]:
-    """Of the story without a cut, until its end, where the broker starts again."""
-    world = make_world(durable=durable, heirs=heirs)
-    story = Story(world)
-    first = world.disk.operations
-    story.tell()
-    assert world.boots == 2
-    return list(story.writes[first:])
+    cut_at_every_write(lambda: StreamsStory(make_world(durable=durable, heirs=heirs)), fewest=30)
