@@ -11,7 +11,7 @@ import pytest
 from drawn import drawn
 
 from logkernel.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
-from logkernel.plugins.transport.tcp import registry
+from logkernel.plugins.transport.tcp import registry, sasl_server
 from logkernel.plugins.transport.tcp import sasl_gate as module
 from logkernel.plugins.transport.tcp.connection import DRAINING, OPEN, ServerConnection
 from logkernel.plugins.transport.tcp.sasl_gate import AGAIN_MS, TRANSITIONS, Event, OutOfTurn, SaslGate, State
@@ -482,6 +482,27 @@ def test_tokens_without_headers_follow_an_old_handshake(machine: ServerConnectio
         machine.output.clear()
     machine.feed(memoryview(wire.heartbeat(1)))
     assert door.seen[0][1].principal == Principal("User", "alice")
+
+
+def test_reading_goes_on_behind_a_last_token_that_has_no_answer(
+    machine: ServerConnection, security: Security, threads: Threads, wakes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As GSSAPI's is, whose mechanism blocks: what its client sends behind it was not read."""
+    security.blocks = True
+    monkeypatch.setattr(sasl_server, "SILENT", "ASK")
+    monkeypatch.setattr(Mechanism, "evaluate", proved_without_a_word)
+    ask(machine, SaslHandshakeRequest("ASK"), 0)
+    machine.feed(memoryview(b"\0\0\0\x05alice"))
+    wakes.clear()
+    assert not machine.wants_data
+    threads.run()
+    assert (machine.wants_data, list(machine.output), wakes) == (True, [], ["wake"])
+    assert ask(machine, ApiVersionsRequest(), 0).error_code == 0
+
+
+def proved_without_a_word(mechanism: Mechanism, message: bytes) -> bytes:
+    mechanism.principal = Principal("User", message.decode())
+    return b""
 
 
 @pytest.mark.parametrize("size", [-1, 101])
