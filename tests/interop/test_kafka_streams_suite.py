@@ -2,8 +2,8 @@
 
 Their cluster is one class, `KafkaClusterTestKit`, for which `kafka_suite/` has a stand-in. `docs/outside-suites.md` has
 what all of their classes say; here runs one of their tests. `LOGKERNEL_STREAMS_SUITE` runs whole classes:
-EosIntegrationTest,RestoreIntegrationTest. `LOGKERNEL_STREAMS_SUITE_ON=kafka` runs them on Apache Kafka, without the
-stand-in.
+EosIntegrationTest,org.apache.kafka.tools.ResetIntegrationTest. `LOGKERNEL_STREAMS_SUITE_ON=kafka` runs them on Apache
+Kafka, without the stand-in.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(3_600 if ASKED else 240)]
 PACKAGE = "org.apache.kafka.streams.integration"
 KIT = Path(__file__).parent / "kafka_suite" / "KafkaClusterTestKit.java"
 JUNIT = ("org.junit.platform", "junit-platform-console-standalone", "1.11.4")
-OTHERS = (("org.hamcrest", "hamcrest", "3.0"), ("org.mockito", "mockito-core", "5.20.0"))
+OTHERS = (
+    ("org.hamcrest", "hamcrest", "3.0"), ("org.mockito", "mockito-core", "5.20.0"),
+    *(("org.bouncycastle", f"{name}-jdk18on", "1.82") for name in ("bcpkix", "bcprov", "bcutil")),
+)  # fmt: skip
 TESTS = (
     "kafka-streams-integration-tests:test", "kafka-streams:test", "kafka-clients:test", "kafka-server-common:test",
     "kafka-test-common-runtime", "kafka-test-common-internal-api", "kafka-streams-test-utils",
-    "kafka-streams-scala_2.13",
+    "kafka-streams-scala_2.13", "kafka-tools:test",
 )  # fmt: skip
 TEST = "StandbyTaskCreationIntegrationTest#shouldCreateStandByTasksForMaterializedAndOptimizedSourceTables(boolean)"
 RUNS = "[0,1]"
@@ -40,7 +43,9 @@ machine, its answer to ListOffsets may set the watermark back that a Fetch has t
 def classpath(apache_kafka: ModuleType, streams_classpath: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     tests = (*(("org.apache.kafka", name, apache_kafka.VERSION) for name in TESTS), *OTHERS)
     try:
-        suite = apache_kafka.fetch(apache_kafka.CACHE / f"streams-suite-{apache_kafka.VERSION}", tests, alone=True)
+        suite = apache_kafka.fetch(
+            apache_kafka.CACHE / f"streams-and-tools-tests-{apache_kafka.VERSION}", tests, alone=True
+        )
         junit = apache_kafka.fetch(apache_kafka.CACHE / f"junit-{JUNIT[2]}", (JUNIT,), alone=True)
         if ON_KAFKA:
             own = (("org.apache.kafka", "kafka-test-common-runtime", apache_kafka.VERSION),)
@@ -56,12 +61,14 @@ def classpath(apache_kafka: ModuleType, streams_classpath: str, tmp_path_factory
 
 def test_kafkas_own_tests_pass(apache_kafka: ModuleType, classpath: str, tmp_path: Path) -> None:
     if ASKED:
-        selected = [word for name in ASKED.split(",") for word in ("--select-class", f"{PACKAGE}.{name}")]
+        names = [name if "." in name else f"{PACKAGE}.{name}" for name in ASKED.split(",")]
+        selected = [word for name in names for word in ("--select-class", name)]
     else:
         selected = ["--select-iteration", f"method:{PACKAGE}.{TEST}{RUNS}"]
+    level = "INFO" if ASKED else "WARN"  # some classes look at what Kafka Streams logs
     program = "\t".join((sys.executable, "-m", "logkernel"))
     command = [
-        *("java", "-Xmx2G" if ON_KAFKA else "-Xmx1G", "-XX:TieredStopAtLevel=1", *apache_kafka.logging_options("WARN")),
+        *("java", "-Xmx2G" if ON_KAFKA else "-Xmx1G", "-XX:TieredStopAtLevel=1", *apache_kafka.logging_options(level)),
         *(f"-Dlogkernel.command={program}", f"-Djava.io.tmpdir={tmp_path}", "-cp", classpath),
         *("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner", "--disable-ansi-colors"),
         *selected,

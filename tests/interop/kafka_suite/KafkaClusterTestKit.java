@@ -15,7 +15,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import kafka.server.BrokerServer;
+import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.utils.Utils;
 
 public final class KafkaClusterTestKit implements AutoCloseable {
@@ -37,7 +39,9 @@ public final class KafkaClusterTestKit implements AutoCloseable {
 
     public void startup() {
         List<String> command = new ArrayList<>(List.of(System.getProperty("logkernel.command").split("\t")));
-        command.addAll(List.of("serve", "--data", folder.resolve("data").toString(), "--listen", "127.0.0.1:0"));
+        boolean named = settings.getOrDefault("listener.security.protocol.map", "").contains("EXTERNAL"); // by their kit
+        String listener = named ? "EXTERNAL://localhost:0" : "127.0.0.1:0"; // a certificate names localhost
+        command.addAll(List.of("serve", "--data", folder.resolve("data").toString(), "--listen", listener));
         if (brokers.size() == 1) settings.put("node.id", "0"); // as theirs has; several of ours count from 1
         else command.addAll(List.of("--brokers", String.valueOf(brokers.size())));
         settings.remove("file.delete.delay.ms"); // a topic's, which Kafka's broker passes over and ours refuses
@@ -87,8 +91,14 @@ public final class KafkaClusterTestKit implements AutoCloseable {
         }
 
         public Builder setConfigProp(String name, Object value) {
-            settings.put(name, String.valueOf(value));
+            settings.put(name, text(value));
             return this;
+        }
+
+        private static String text(Object value) {
+            if (value instanceof Password secret) return secret.value();
+            if (value instanceof List<?> words) return words.stream().map(String::valueOf).collect(Collectors.joining(","));
+            return String.valueOf(value);
         }
 
         public KafkaClusterTestKit build() {
