@@ -220,14 +220,22 @@ def broker_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]
     shared.end()
 
 
+FAILED = pytest.StashKey[bool]()
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A failure shows what its brokers logged."""
+    """A failure shows what its brokers logged. The folder of a test that passed is removed when all of its fixtures
+    have ended: pytest's own policy would remove it under a broker whose fixture is older than the folder."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
+    arguments = getattr(item, "funcargs", {})
     if not report.failed:
+        if report.when == "teardown" and "tmp_path" in arguments and not item.stash.get(FAILED, False):
+            shutil.rmtree(arguments["tmp_path"], ignore_errors=True)
         return
-    for name, value in getattr(item, "funcargs", {}).items():
+    item.stash[FAILED] = True
+    for name, value in arguments.items():
         if isinstance(value, Broker) and value.stderr_path.exists():
             report.sections.append((f"log of {name}", value.log()[-6000:]))
 
