@@ -19,9 +19,9 @@ from struct import Struct, pack
 from typing import Final
 from uuid import UUID
 
-from logkernel.contracts import ClusterView
+from xxhash import xxh3_64_intdigest as xxh3_64
 
-from .xxh3 import xxh3_64
+from logkernel.contracts import ClusterView
 
 NO_HASH: Final = 0
 """The hash of a group of which no topic exists."""
@@ -32,7 +32,7 @@ _U64 = Struct("<Q")
 
 
 class TopicHashes:
-    """Hashes of topics, kept until one changes: a topic with thousands of replicas takes milliseconds."""
+    """Hashes of topics, kept until one changes."""
 
     __slots__ = ("_cluster", "_known")
 

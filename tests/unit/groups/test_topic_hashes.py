@@ -5,48 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from uuid import UUID
 
-import pytest
-
 from logkernel.plugins.services.topic_hashes import NO_HASH, TopicHashes, group_hash, topic_hash
-from logkernel.plugins.services.xxh3 import xxh3_64
 from logkernel.testing.cluster_stub import ClusterStub
 
 T, U = UUID(int=1 << 127 | 5), UUID(int=5)
-BY_SIZE = [
-    (0, 0x2D06800538D394C2),
-    (1, 0xC44BDFF4074EECDB),
-    (3, 0x37892F624F40B19C),
-    (4, 0x5206B2E6B553FE7E),
-    (8, 0xBCFE131FA6CB6952),
-    (9, 0x95A8B7572F430FEF),
-    (16, 0xF36D1380FC3D25FD),
-    (17, 0x85B86FB76A78E347),
-    (32, 0xC25EEB0879EBBFBF),
-    (33, 0xE5D79F1EBB9D1991),
-    (64, 0xC5A96DB31A91EE2D),
-    (65, 0x6D3A9036EC6103A8),
-    (96, 0x7AEC52D9B5F8B485),
-    (97, 0x42E0EAABA00E5271),
-    (128, 0xA05397602C0D7380),
-    (129, 0xB0BE8561055FB150),
-    (143, 0xDE80D0ED1100A0F3),
-    (240, 0x2599F7836101B7C7),
-    (241, 0xFA3E3F950B821A67),
-    (256, 0x5D47B716AE4E6CC9),
-    (1024, 0xA3115476086F73F1),
-    (1025, 0x66B070BD27327C00),
-    (1088, 0xC1E20C0FD2599AF8),
-    (1089, 0x157CA606B29F7400),
-    (2048, 0x5EDE5A805924185A),
-    (2049, 0xDAB872B3402E3B55),
-    (5000, 0x924C0D5E41418245),
-]
-"""Of the reference's library, of each way that an input can be mixed and of its borders."""
-
-
-@pytest.mark.parametrize(("size", "value"), BY_SIZE)
-def test_xxh3_as_its_reference_has_it(size: int, value: int) -> None:
-    assert xxh3_64(bytes(number * number % 251 for number in range(size))) == value
 
 
 def test_a_topic_is_told_by_its_name_id_size_and_racks() -> None:
