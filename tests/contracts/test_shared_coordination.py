@@ -1,16 +1,23 @@
-"""The coordinations that brokers share keep the contract: in a process, over each plain one, and over ZooKeeper."""
+"""The coordinations that brokers share keep the contract: in a process, over each plain one, between
+processes, and over ZooKeeper."""
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 import zookeepers
 
+from logkernel.cluster.processes.coordination import CoordinationServer
+from logkernel.cluster.processes.session import SocketSession
 from logkernel.cluster.store import SharedStore
 from logkernel.contracts import MetadataChange, SharedCoordination
 from logkernel.kernel import Kernel
@@ -57,6 +64,34 @@ class TestLocal(InProcess):
 
 class TestMemory(InProcess):
     keeper = "memory"
+
+
+class TestProcesses(SharedCoordinationContract):
+    """The coordination of another process, over its UNIX socket. A connection that breaks ends its session."""
+
+    @pytest.fixture(autouse=True)
+    def _served(self, tmp_path: Path) -> Iterator[None]:
+        self.folder = str(tmp_path)
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        store = store_over("memory", ListLog())
+        server = CoordinationServer(store, self.folder)
+        asyncio.run_coroutine_threadsafe(server.start(), loop).result()
+        with ExitStack() as self.stack:
+            yield
+        asyncio.run_coroutine_threadsafe(server.close(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    def make(self) -> SharedCoordination:
+        made = SocketSession(self.folder, 60_000)
+        self.stack.callback(made.close)
+        return made
+
+    def expire(self, session: Any) -> None:
+        session._socket.shutdown(socket.SHUT_RDWR)
 
 
 class TestZooKeeper(SharedCoordinationContract):

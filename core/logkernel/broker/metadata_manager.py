@@ -81,10 +81,10 @@ class MetadataManager:
         self.on_quotas()
 
     @staticmethod
-    def shared_topics(coordination: SharedCoordination) -> list[UUID]:
-        """In a cluster: the ids of the topics that there are."""
+    def shared_topics(coordination: SharedCoordination) -> dict[str, UUID]:
+        """In a cluster: the topics that there are, and their ids."""
         values = {change.key: change.value for change in coordination.changes(TOPICS) if change.kind == "topic"}
-        return [UUID(value["id"]) for value in values.values() if value is not None]
+        return {topic: UUID(value["id"]) for topic, value in values.items() if value is not None}
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> list[str] | None:
         """In a cluster: changes of watched kinds were committed. Returns the topics whose settings are others now; None

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from logkernel.contracts import Coordination, MetadataChange, SessionEvents
+from logkernel.contracts import Coordination, MetadataChange, SessionEvents, SettingsAnswered
 from logkernel.errors import DuplicateBrokerRegistration, KafkaStorageError, StaleControllerEpoch
 
 TERM: Final = "controller_epoch"
@@ -31,8 +31,8 @@ EPOCH: Final = "broker_epoch"
 NAME: Final = "cluster"
 """The kind of the change that holds the cluster id."""
 
-Notification = Callable[[SessionEvents], None]
-"""One call of a `SessionEvents` method, waiting to be made."""
+Notification = Callable[[SessionEvents], object]
+"""One call of a `SessionEvents` method, or an answer, waiting to be made."""
 
 
 class SharedStore:
@@ -231,6 +231,19 @@ class StoreSession:
             if change.kind == "topic" and change.key == topic:
                 last = change.value
         return None if last is None else len(last["partitions"])
+
+    def read_topic_settings(self, topics: Collection[str], answered: SettingsAnswered) -> None:
+        facts = self.topic_settings(topics)
+        self.queue(lambda events: answered(facts))  # after what was committed before
+
+    def topic_settings(self, topics: Collection[str]) -> list[MetadataChange]:
+        """The "config" facts of topics as they are kept now."""
+        self._check()
+        found: dict[str, Mapping[str, Any] | None] = dict.fromkeys(f"topic:{topic}" for topic in topics)
+        for change in self._store.keeper.changes():
+            if change.kind == "config" and change.key in found:
+                found[change.key] = change.value
+        return [MetadataChange("config", key, value) for key, value in found.items()]
 
     def subscribe(self, events: SessionEvents, wakeup: Callable[[], object]) -> None:
         """Subscribe; the first notification names the controller."""

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from logkernel.contracts.service import ServiceTopic as ServiceTopic
     from logkernel.contracts.service import TransactionalMachine as TransactionalMachine
     from logkernel.contracts.shared_coordination import SessionEvents as SessionEvents
+    from logkernel.contracts.shared_coordination import SettingsAnswered as SettingsAnswered
     from logkernel.contracts.shared_coordination import SharedCoordination as SharedCoordination
     from logkernel.contracts.task_assignor import MemberTasks as MemberTasks
     from logkernel.contracts.task_assignor import Task as Task
@@ -153,6 +154,7 @@ _HOMES = {
     "ServiceTopic": "service",
     "SessionEvents": "shared_coordination",
     "Settings": "common",
+    "SettingsAnswered": "shared_coordination",
     "SharedCoordination": "shared_coordination",
     "StateLog": "coordination",
     "Subscriber": "assignor",

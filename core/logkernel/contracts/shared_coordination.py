@@ -7,6 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from logkernel.contracts.coordination import Coordination, MetadataChange
 
+SettingsAnswered = Callable[[Sequence[MetadataChange] | None], object]
+"""Gets the "config" facts of topics that were asked for, None where no answer came."""
+
 
 class SessionEvents(Protocol):
     """What a session of a `SharedCoordination` reports to its broker, always from within `SharedCoordination.poll`."""
@@ -93,6 +96,15 @@ class SharedCoordination(Coordination, Protocol):
     def partition_count(self, topic: str) -> int | None:
         """Return the number of partitions of a topic as it is stored now, None if there is no such topic. Includes
         every commit of any session that was answered before this call."""
+        ...
+
+    def read_topic_settings(self, topics: Collection[str], answered: SettingsAnswered) -> None:
+        """Ask for the settings of topics as they are stored now: every commit of any session that was answered before
+        this call counts. Return at once, whatever the coordination does meanwhile.
+
+        Once, within a later `poll` of a subscribed session, `answered` gets a fact of kind "config" for each topic; its
+        value is None where the topic has no settings. `poll` reports nothing older of these topics afterwards. It gets
+        None if no answer came: ask again. It is not called any more once the session has ended."""
         ...
 
     def subscribe(self, events: SessionEvents, wakeup: Callable[[], object]) -> None:

@@ -10,6 +10,7 @@ them with brokers of Apache Kafka 3.
     connection         a client, bounded in time
     reading, writing   nodes to facts; what any broker may write
     watched            what is watched, read anew and reported
+    settings_reads     reads that nobody waits for
     session            `contracts.SharedCoordination`
 """
 

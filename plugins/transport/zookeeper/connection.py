@@ -1,7 +1,7 @@
 """A connection to ZooKeeper by kazoo, as a session uses it.
 
-kazoo's threads only note what happened, and call `wakeup`. Every call is made and waited for on the broker's thread,
-each answer for `patience_s` at most. What was sent and not answered may have happened: `Unanswered`.
+kazoo's threads only note what happened, and call `wakeup`. Every call but `read_later` is made and waited for on the
+broker's thread, each answer for `patience_s` at most. What was sent and not answered may have happened: `Unanswered`.
 """
 
 from __future__ import annotations
@@ -67,6 +67,21 @@ class Node(NamedTuple):
 
 Ask = Callable[[], Any]
 """Sends a request; returns kazoo's AsyncResult."""
+Found = Callable[[], "list[Node | None]"]
+"""Nodes that were asked for. Raises `Unanswered`."""
+
+
+class Read(NamedTuple):
+    """A request for nodes that nobody waits for."""
+
+    asked: Sequence[Any]
+    """kazoo's results, in the order of the requests."""
+    found: Found
+    """To be called once it `is_answered`."""
+
+    @property
+    def is_answered(self) -> bool:
+        return all(each.ready() for each in self.asked)
 
 
 def _nobody() -> None:
@@ -262,6 +277,30 @@ class Connection:
             return found
         singles = [partial(self._client.get_async, self._root + path) for path in paths]
         return [_node(answer) for answer in self._gather(singles)]
+
+    def read_later(self, paths: Sequence[str]) -> Read:
+        """Ask for nodes as they are stored now by anybody, and wait for nothing; `wakeup` is called when the answer is
+        there. Raises `Unanswered` while there is no connection."""
+        if not self.is_up:
+            raise Unanswered("the connection to ZooKeeper is lost; try again when it is back")
+        root = self._root
+        asked = [self._client.sync_async(root + paths[0])]
+        if self._reads_many:
+            runs = [paths[start : start + BULK] for start in range(0, len(paths), BULK)]
+            asked += [self._client.read_many([root + path for path in run]) for run in runs]
+        else:
+            asked += [self._client.get_async(root + path) for path in paths]
+        asked[-1].rawlink(lambda result: self.wakeup())
+        return Read(asked, partial(self._found, asked[1:], many=self._reads_many))
+
+    def _found(self, asked: Sequence[Any], *, many: bool) -> list[Node | None]:
+        answers = [self._answer(each) for each in asked]
+        if not many:
+            return [_node(answer) for answer in answers]
+        if any(isinstance(answer, UnimplementedError) for answer in answers):
+            self._reads_many = False
+            raise Unanswered("this ZooKeeper reads one node at a time; ask again")
+        return [_row(row) for answer in answers for row in _sound(answer)]
 
     def get_watched(self, paths: Sequence[str], watch: Callable[[Any], None]) -> list[Node | None]:
         asks = [partial(self._client.get_async, self._root + path, watch) for path in paths]

@@ -144,8 +144,13 @@ def settings(zk: Connection, without: Iterable[str] = ()) -> Iterator[MetadataCh
 
 def entity_facts(zk: Connection, paths: Sequence[str]) -> list[MetadataChange]:
     """What entities' settings mean now; with None for what is not there."""
+    return facts_of(paths, zk.get_many([f"{layout.CONFIG}/{path}" for path in paths]))
+
+
+def facts_of(paths: Sequence[str], nodes: Sequence[Node | None]) -> list[MetadataChange]:
+    """What the nodes of entities' settings mean; with None for what is not there."""
     facts: list[MetadataChange] = []
-    for path, found in zip(paths, zk.get_many([f"{layout.CONFIG}/{path}" for path in paths]), strict=True):
+    for path, found in zip(paths, nodes, strict=True):
         data = None if found is None else found.data
         read = tolerant(_entity_facts, path, data)
         facts.extend(read or ())

@@ -3,6 +3,7 @@
     kazoo's threads   note what happened, and call `wakeup`
     poll              on the broker's thread: looks at the connection, reads anew what watches told of, reports
     commits           on the broker's thread, each answer waited for, and for a bounded time
+    settings_reads    asked for, and answered by a later poll
 
 `session_state` tabulates when it is alive, unsure and ended; this drives it. What is unsure comes back when ZooKeeper
 answers again: all that is watched is read anew first, and reported. An area that cannot be read is read again later,
@@ -22,7 +23,7 @@ from typing import Any, Final
 
 from kazoo.exceptions import BadVersionError
 
-from logkernel.contracts import MetadataChange, SessionEvents
+from logkernel.contracts import MetadataChange, SessionEvents, SettingsAnswered
 from logkernel.errors import DuplicateBrokerRegistration, KafkaError, KafkaStorageError, StaleControllerEpoch
 
 from . import layout, reading, writing
@@ -389,6 +390,10 @@ class ZooKeeperSession:
             raise
         return None if found is None or deleting is not None else len(layout.TopicNode.parse(found.data, path).replicas)
 
+    def read_topic_settings(self, topics: Collection[str], answered: SettingsAnswered) -> None:
+        self._check()
+        self._watched.settings_reads.ask(topics, answered)
+
     def subscribe(self, events: SessionEvents, wakeup: Callable[[], object]) -> None:
         """Subscribe; the first notification names the controller."""
         self._check()
@@ -412,6 +417,8 @@ class ZooKeeperSession:
             return False
         if not self._is(State.ENDED) and (self.zk.is_lost or self.zk.is_overdue):
             self._end()
+        if not self._is(State.ENDED):
+            self._watched.settings_reads.answer()
         self._look()
         report = self._state.report()
         if report is not None:

@@ -32,6 +32,7 @@ from . import entities, layout, reading, tokens
 from .asked import KINDS
 from .connection import Connection, Unanswered
 from .plan import Delete, Tree
+from .settings_reads import SettingsReads
 
 KEPT_MS: Final = 15 * 60 * 1000
 """How long a notification node stays, as in Kafka."""
@@ -73,6 +74,7 @@ class WatchedAreas:
         self.own_term = own_term
         self._wakeup = wakeup
         self._misled = misled
+        self.settings_reads = SettingsReads(zk)
         self._fired: deque[str] = deque()
         self._failed: dict[str, tuple[float, float]] = {}
         """Area that could not be read → (back-off in s, its end in monotonic s)."""
@@ -224,7 +226,9 @@ class WatchedAreas:
     def _report_settings(self, events: SessionEvents) -> None:
         told = [reading.tolerant(entities.parse_change, data, path) for path, data in self._news("settings")]
         paths = list(dict.fromkeys(path for path in told if path is not None))
-        self._report(events, reading.entity_facts(self._zk, paths))
+        facts = reading.entity_facts(self._zk, paths)
+        self.settings_reads.answer()
+        self._report(events, facts)
 
     def _report_topic_settings(self, events: SessionEvents) -> None:
         """Report the settings of new topics: Kafka writes no notification for these."""
@@ -233,6 +237,7 @@ class WatchedAreas:
         facts = reading.entity_facts(self._zk, [f"topics/{name}" for name in came])
         self._configured = names
         facts = [fact for fact in facts if fact.value is not None]
+        self.settings_reads.answer()
         self._report(events, [*facts, *(MetadataChange("config", f"topic:{name}", None) for name in gone)])
 
     def _report_features(self, events: SessionEvents) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from logkernel.cluster.store import SharedStore, StoreSession
+from logkernel.contracts import MetadataChange
 from logkernel.errors import KafkaStorageError
 from logkernel.kernel import Kernel
 from logkernel.testing.contracts.coordination import ListLog
-from logkernel.testing.contracts.shared_coordination import GONE, LATER
+from logkernel.testing.contracts.shared_coordination import GONE, LATER, ORDERS
 from wrong_plugins import Wrong
 
 
@@ -59,6 +60,41 @@ class Stale(Session):
 
     def partition_count(self, topic: str) -> int | None:
         return None
+
+
+class Default(Session):
+    """It knows no settings."""
+
+    def read_topic_settings(self, topics: Any, answered: Callable[[Any], object]) -> None:
+        facts = [MetadataChange("config", f"topic:{topic}", None) for topic in topics]
+        self.right.read_topic_settings(topics, lambda _: answered(facts))
+
+
+class Overtaking(Session):
+    """It reports what a read has overtaken."""
+
+    def subscribe(self, events: Any, wakeup: Callable[[], object]) -> None:
+        self.events = events
+        self.right.subscribe(events, wakeup)
+
+    def read_topic_settings(self, topics: Any, answered: Callable[[Any], object]) -> None:
+        def overtake(facts: Any) -> None:
+            answered(facts)
+            self.events.on_changes([ORDERS])
+
+        self.right.read_topic_settings(topics, overtake)
+
+
+class Hasty(Session):
+    """It answers at once, as one that waits for its answer would."""
+
+    def read_topic_settings(self, topics: Any, answered: Callable[[Any], object]) -> None:
+        answered(self.right.topic_settings(topics))
+
+
+class Silent(Session):
+    def read_topic_settings(self, topics: Any, answered: Callable[[Any], object]) -> None:
+        """It never answers."""
 
 
 class Polite(Session):
@@ -171,6 +207,11 @@ WRONG = [
     Wrong(NEWS, "`wakeup` was called 0 times", over(Quiet)),
     Wrong("test_a_new_session_finds_what_was_stored", r"changes\(\{\"config\"\}\) is", over(AllKinds)),
     Wrong("test_partitions_of_a_topic_are_counted_as_they_are_stored", "is None instead of 1", over(Stale)),
+    Wrong("test_settings_of_a_topic_are_read_as_they_are_stored", r"read_topic_settings\(\).* is \[", over(Default)),
+    Wrong("test_nothing_older_is_heard_after_settings_were_read", "after it has read .*keep the", over(Overtaking)),
+    Wrong("test_settings_are_read_without_waiting", "calls back before it returns", over(Hasty)),
+    Wrong("test_settings_are_read_without_waiting", "is never answered", over(Silent)),
+    Wrong("test_a_session_that_is_unsure_reads_no_settings", "of an unsure session returned None", over(Silent)),
     Wrong("test_a_broker_is_there_as_long_as_its_session", "that another session has returned", over(Polite)),
     Wrong("test_a_broker_that_announces_itself_again_has_a_new_epoch", "larger than all before", over(SameEpoch)),
     Wrong("test_one_is_controller_and_terms_grow", r"campaign\(\) returned 1 though", over(Everyone)),

@@ -32,7 +32,8 @@ def test_what_the_simulation_itself_did_wrong(seed: int) -> None:
     """The flush of a broker that was killed failed unheard; what was held back reached a disk that was to fail after
     the healing; a power cut struck a broker whose disk had failed as it started, and its logs were taken for
     whole; one struck a follower that the controller then took into the in-sync replicas, as it was proposed before;
-    what an unclean election lost was held against a leader whose log begins behind it."""
+    what an unclean election lost was held against a leader whose log begins behind it, and what the leader before had
+    trimmed was not counted to it."""
     World(seed).run()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from logkernel.broker.controller.leader_elections import LeaderElections
 from logkernel.broker.controller.live_brokers import LiveBrokers
+from logkernel.broker.governance import settings_reads
 from logkernel.broker.handlers import replica_fetch
 from logkernel.broker.replicas import follower_replica, leader_replica
 from logkernel.broker.service_host import loading
@@ -102,6 +103,12 @@ def a_follower_waits_for_a_flush_that_nobody_begins(patch):
 @mutant
 def a_flush_syncs_nothing(patch):
     patch.setattr(Flush, "run", lambda self: None)
+
+
+@mutant
+def a_new_topic_is_led_by_defaults(patch):
+    """What the broker has heard of its settings until then, as of Kafka without `fetchLogConfig`."""
+    patch.setattr(settings_reads.TopicSettingsReads, "is_read", lambda self, topic, topic_id: True)
 
 
 # ---------------------------------------------------------------- the controller

@@ -8,6 +8,7 @@ Builds what it takes, and knows which part does what:
     isr_proposals          AlterPartition              producer_id_requests   AllocateProducerIds
     controlled_shutdown    ControlledShutdown
     received_metadata      what the controller told of the cluster
+    leader_orders          takes LeaderAndIsr          settings_reads         settings of topics that are new here
     peers                  requests to other brokers   replicas/fetchers      fetches from leaders
     configured_topics      the topics of the broker's file, which the controller creates
 """
@@ -15,7 +16,7 @@ Builds what it takes, and knows which part does what:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -27,16 +28,18 @@ from logkernel.broker.governance.configured_topics import ClusterTopics, Configu
 from logkernel.broker.governance.controlled_shutdown import ControlledShutdown
 from logkernel.broker.governance.governance import Parts
 from logkernel.broker.governance.isr_proposals import IsrProposals
+from logkernel.broker.governance.leader_orders import LeaderOrders
 from logkernel.broker.governance.membership import Membership
 from logkernel.broker.governance.producer_id_requests import ProducerIdRequests
+from logkernel.broker.governance.settings_reads import TopicSettingsReads
 from logkernel.broker.peers import Peers, Place
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.broker.replicas.fetchers import ReplicaFetchers
 from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.contracts import MetadataChange, PeerTransport, RequestContext, SharedCoordination
-from logkernel.controller.effects import ControllerResult
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage
-from logkernel.errors import CoordinatorNotAvailable, LeaderNotAvailable
+from logkernel.errors import CoordinatorNotAvailable, KafkaError, LeaderNotAvailable
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -75,11 +78,17 @@ class ClusterMember:
         self._producer_ids = ids = ProducerIdRequests(runtime, turn, view, channel)
         self._shutdown = ControlledShutdown(runtime, view, channel, replicas.has_living_follower)
         self._fetchers = ReplicaFetchers(runtime, self._peers, lambda: view.broker_epoch, replicas.keep_log_starts)
-        self._received = ReceivedMetadata(metadata.image, metadata.controller.internal, parts.events.on_effects)
+        self._received = ReceivedMetadata(metadata.image, metadata.controller.internal, self._on_effects)
         self._membership = Membership(
             runtime, turn, new_session, self.election, addresses.registration,
-            joined=lambda: runtime.after(0, ids.ask),  # who comes first finds a block in hand
+            joined=self._joined,
         )  # fmt: skip
+        self._reads = TopicSettingsReads(
+            runtime, turn, self._membership.session, self.on_watched, self.election.poll_soon
+        )
+        self.orders = LeaderOrders(
+            runtime, metadata, replicas, self._received, self._reads, self._membership.log_dir_failed
+        )
         self._file_topics = ClusterTopics(
             ConfiguredTopics(metadata.controller, lambda: self.image, self.commit), runtime.config.topics
         )
@@ -102,6 +111,15 @@ class ClusterMember:
             )  # fmt: skip
         return PeerChannels(parts.runtime, "tcp", partial(self._place, listeners), parts.door, security.settings)
 
+    def _joined(self) -> None:
+        self._parts.runtime.after(0, self._producer_ids.ask)  # who comes first finds a block in hand
+        self._reads.ask_again()
+
+    def _on_effects(self, effects: Effects) -> None:
+        for topic, topic_id in effects.deleted:
+            self._reads.forget(topic, topic_id)
+        self._parts.events.on_effects(effects)
+
     def _place(self, listeners: Sequence[str], node_id: int, by_controller: bool) -> Place | None:
         """Return where broker `node_id` is reached on the inter-broker `listeners`, or None while it is not known.
 
@@ -122,8 +140,10 @@ class ClusterMember:
     def open(self) -> None:
         logs, metadata, session = self._parts.logs, self._metadata, self._membership.session()
         logs.open(metadata.join(session))
+        topics = metadata.shared_topics(session)  # before their settings, which each has before it is there itself
         metadata.load_shared(session)
-        self._received.found(metadata.shared_topics(session))
+        self._reads.found(topics)
+        self._received.found(topics.values())
         logs.load(metadata.topic_settings, (), self._parts.replicas.segment_rolled)
 
     def join(self) -> None:
@@ -148,6 +168,7 @@ class ClusterMember:
         """Stop without ending the session, which belongs to the caller."""
         self._membership.abandon()
         self._producer_ids.close()
+        self._reads.close()
         self._fetchers.close()
         self._peers.close()
 
@@ -198,6 +219,13 @@ class ClusterMember:
             work()
         else:
             self._received.on_next_update(work, self._parts.runtime.after, timeout_ms)
+
+    def knows_settings(
+        self, topics: Iterable[str], again: Callable[[], None], refused: Callable[[KafkaError], None]
+    ) -> bool:
+        known = self._metadata.image.topics
+        named = [(topic, known[topic].id) for topic in topics if topic in known]
+        return self._reads.all_read(named, again, refused)
 
     def forward(self, node: int, request: Any, done: Callable[[Any], None]) -> None:
         """Send a request to any broker, this one included; `done` gets the response, or None."""

@@ -5,7 +5,7 @@ A broker has one `Governance` for its life, and does not ask which: whatever dep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from logkernel.broker.cluster_view import LiveClusterView
@@ -18,11 +18,13 @@ from logkernel.broker.turn import Turn
 from logkernel.contracts import BrokerDoor, RequestContext
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage
+from logkernel.errors import KafkaError
 from logkernel.requests.replication import Order
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.controller.active import ActiveController
+    from logkernel.broker.governance.leader_orders import LeaderOrders
     from logkernel.broker.received_metadata import ReceivedMetadata
     from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.requests.placement import (
@@ -152,12 +154,24 @@ class Governance(Protocol):
         """Run `work` when this broker knows any broker of the cluster, or the time is up."""
         ...
 
+    def knows_settings(
+        self, topics: Iterable[str], again: Callable[[], None], refused: Callable[[KafkaError], None]
+    ) -> bool:
+        """Whether this broker knows the settings of these topics. If it does not, it reads them; one of the two is
+        called later: `again` when it knows them, `refused` if that takes too long."""
+        ...
+
     # ------------------------------------------------------------ a cluster's requests
 
     @property
     def active(self) -> ActiveController:
         """This broker as the controller of its cluster. Raises `NotController`, `ClusterAuthorizationFailed` where it
         stands alone."""
+        ...
+
+    @property
+    def orders(self) -> LeaderOrders:
+        """What takes LeaderAndIsr. Raises `ClusterAuthorizationFailed` where the broker stands alone."""
         ...
 
     def admit(self, order: Order, context: RequestContext) -> ReceivedMetadata:

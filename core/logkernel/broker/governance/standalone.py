@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,13 +14,14 @@ from logkernel.broker.governance.missing_plugins import tell_missing
 from logkernel.contracts import RequestContext
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage
-from logkernel.errors import ClusterAuthorizationFailed
+from logkernel.errors import ClusterAuthorizationFailed, KafkaError
 from logkernel.requests.replication import Order
 from logkernel.storage.directories import LogAbsent
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.controller.active import ActiveController
+    from logkernel.broker.governance.leader_orders import LeaderOrders
     from logkernel.broker.received_metadata import ReceivedMetadata
     from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.requests.placement import (
@@ -116,6 +117,11 @@ class Standalone:
     def when_known(self, work: Callable[[], None], timeout_ms: int) -> None:
         work()
 
+    def knows_settings(
+        self, topics: Iterable[str], again: Callable[[], None], refused: Callable[[KafkaError], None]
+    ) -> bool:
+        return True
+
     # ------------------------------------------------------------ carried out
 
     def _carry_out(self, effects: Effects) -> None:
@@ -149,6 +155,10 @@ class Standalone:
     @property
     def active(self) -> ActiveController:
         raise ClusterAuthorizationFailed("this broker stands alone, and is nobody's controller")
+
+    @property
+    def orders(self) -> LeaderOrders:
+        raise ClusterAuthorizationFailed("this broker stands alone, and takes no orders")
 
     def admit(self, order: Order, context: RequestContext) -> ReceivedMetadata:
         raise ClusterAuthorizationFailed("this broker stands alone, and takes no orders")

@@ -64,7 +64,7 @@ class HandlerContext:
         self.authorization = authorization
         """None: everybody may do everything."""
         self.commit = governance.commit
-        self._dispatch = dispatch
+        self.dispatch = dispatch
         self._serves = serves
         get = runtime.config.get
         self.fetch_max_bytes = int(get("fetch.max.bytes"))
@@ -87,7 +87,7 @@ class HandlerContext:
         """Transactional writes that wait for their coordinator; made when the first one comes."""
         from logkernel.broker.verifications import Verifications
 
-        return Verifications(self.runtime, self.replicas, self._serves, self._dispatch)
+        return Verifications(self.runtime, self.replicas, self._serves, self.dispatch)
 
 
 Handler = Callable[[HandlerContext, Any, RequestContext, Answer], None]

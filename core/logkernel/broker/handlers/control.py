@@ -9,6 +9,8 @@ Orders are obeyed over the inter-broker listener only. The checks, in this order
 | comes from a controller that was deposed: a later controller epoch is known | STALE_CONTROLLER_EPOCH |
 | outlived its connection: its controller sent something over a later one meanwhile | NETWORK_EXCEPTION |
 | else | 0, and LeaderAndIsr and StopReplica answer for each partition, see `ReplicaManager.take` and `stop` |
+
+LeaderAndIsr may wait for settings of topics, see `LeaderOrders`.
 """
 
 from __future__ import annotations
@@ -16,13 +18,11 @@ from __future__ import annotations
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.contracts import Answer, RequestContext
-from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, KafkaError, UnknownTopicId
+from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, KafkaError
 from logkernel.requests.replication import (
     BEING_DELETED,
-    LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
-    LeaderAndIsrTopicError,
     Order,
     StopReplicaPartitionError,
     StopReplicaRequest,
@@ -55,6 +55,7 @@ def _give_up(ctx: HandlerContext, state: UpdateMetadataTopicState) -> None:
     for row in state.partition_states:
         if row.leader != BEING_DELETED and ctx.runtime.node_id not in row.replicas:
             name = TopicPartition(state.topic_name, row.partition_index)
+            ctx.governance.orders.moved_away(name, row.leader_epoch)
             replica = ctx.replicas.find(name)
             if replica is not None and replica.leader_epoch < row.leader_epoch:
                 ctx.replicas.stop(name, delete=False, leader_epoch=row.leader_epoch)
@@ -62,27 +63,11 @@ def _give_up(ctx: HandlerContext, state: UpdateMetadataTopicState) -> None:
 
 def leader_and_isr(ctx: HandlerContext, request: LeaderAndIsrRequest, context: RequestContext, answer: Answer) -> None:
     try:
-        received = _admitted(ctx, request, context)
+        _admitted(ctx, request, context)
     except KafkaError as error:
         answer(LeaderAndIsrResponse(error.code))
         return
-    response = LeaderAndIsrResponse()
-    for state in request.topic_states:
-        rows = LeaderAndIsrTopicError(state.topic_id)
-        response.topics.append(rows)
-        try:
-            received.learn(state.topic_name, state.topic_id)
-        except UnknownTopicId as error:
-            rows.partition_errors += [
-                LeaderAndIsrPartitionError(row.partition_index, error.code) for row in state.partition_states
-            ]
-            continue
-        settings = ctx.metadata.topic_settings(state.topic_name)
-        for row in state.partition_states:
-            name = TopicPartition(state.topic_name, row.partition_index)
-            code = ctx.replicas.take(name, state.topic_id, row, settings)
-            rows.partition_errors.append(LeaderAndIsrPartitionError(row.partition_index, code))
-    answer(response)
+    ctx.governance.orders.take(request, answer)
 
 
 def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: RequestContext, answer: Answer) -> None:
@@ -95,7 +80,7 @@ def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: Requ
     for state in request.topic_states:
         for row in state.partition_states:
             name = TopicPartition(state.topic_name, row.partition_index)
-            if row.leader_epoch == BEING_DELETED and _is_alive(ctx, received, name):
+            if _came_late(ctx, received, name, row.leader_epoch):
                 code = FencedLeaderEpoch.code
             else:
                 code = ctx.replicas.stop(name, delete=row.delete_partition, leader_epoch=row.leader_epoch)
@@ -103,12 +88,15 @@ def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: Requ
     answer(response)
 
 
-def _is_alive(ctx: HandlerContext, received: ReceivedMetadata, name: TopicPartition) -> bool:
-    """Whether what lies here is of a topic that exists. The order to delete it was meant for an earlier topic of that
-    name then, and outlived its connection: the order has no id, and a controller says first that a topic is deleted, by
-    UpdateMetadata, or by LeaderAndIsr for a later one, which is answered INCONSISTENT_TOPIC_ID."""
+def _came_late(ctx: HandlerContext, received: ReceivedMetadata, name: TopicPartition, leader_epoch: int) -> bool:
+    """Whether an order to stop outlived its connection, and was meant for what was here before. One to delete was, if
+    what lies here is of a topic that exists: the order has no id, and a controller says first that a topic is deleted,
+    by UpdateMetadata, or by LeaderAndIsr for a later one, which is answered INCONSISTENT_TOPIC_ID."""
+    orders = ctx.governance.orders
+    if leader_epoch != BEING_DELETED:
+        return not orders.stops(name, leader_epoch)
     topic_id = ctx.logs.topic_id_of(name)
-    return topic_id is not None and received.is_alive(name.topic, topic_id)
+    return orders.holds_living(name) or (topic_id is not None and received.is_alive(name.topic, topic_id))
 
 
 def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> ReceivedMetadata:

@@ -276,6 +276,13 @@ def _partition_count(session: StoreSession, message: Message) -> int | None:
     return session.partition_count(topic)
 
 
+def _topic_settings(session: StoreSession, message: Message) -> Any:
+    topics = message.get("topics")
+    if not (isinstance(topics, list) and all(isinstance(topic, str) for topic in topics)):
+        raise InvalidRequest("topics are a list of texts")
+    return rows_of(session.topic_settings(topics))
+
+
 def _close(session: StoreSession, message: Message) -> None:
     session.close()
 
@@ -292,5 +299,6 @@ CALLS: Mapping[str, Call] = {
     "broker_epochs": _broker_epochs,
     "read_controller": _read_controller,
     "partition_count": _partition_count,
+    "topic_settings": _topic_settings,
     "close": _close,
 }

@@ -1,7 +1,7 @@
 """A broker's session with the coordination of another process: `contracts.SharedCoordination` over its UNIX socket.
 
-A call blocks for its answer, at most `ANSWER_S`. A thread reads: answers, and events, which it keeps until `poll`.
-The same thread says every quarter of the session's timeout that the process lives.
+A call blocks for its answer, at most `ANSWER_S`, but for `read_topic_settings`. A thread reads: answers, and events,
+which it keeps until `poll`. The same thread says every quarter of the session's timeout that the process lives.
 
 The session lives as long as its connection. Where that breaks, or an answer is late, nobody knows whether the call was
 carried out; the session is lost, and the broker learns in a new one what holds.
@@ -29,7 +29,7 @@ from logkernel.cluster.processes.messages import (
     pack,
     rows_of,
 )
-from logkernel.contracts import MetadataChange, SessionEvents
+from logkernel.contracts import MetadataChange, SessionEvents, SettingsAnswered
 from logkernel.errors import InvalidRequest, KafkaStorageError
 
 ANSWER_S: Final = 30.0
@@ -39,7 +39,7 @@ BEATS: Final = 4
 READ_BYTES: Final = 1 << 18
 
 Wakeup = Callable[[], object]
-Notification = Callable[[SessionEvents], None]
+Notification = Callable[[SessionEvents], object]
 
 
 class SocketSession:
@@ -72,6 +72,8 @@ class SocketSession:
         self._sending = threading.Lock()
         self._answer: Message | None = None
         self._calls = 0
+        self._reads: dict[int, SettingsAnswered] = {}
+        """Call that nobody waits for → who gets its answer."""
         self._ended = False
         self._socket = _connect(folder, answer_s)
         self._reader = threading.Thread(target=self._read, name="logkernel-session", daemon=True)
@@ -134,6 +136,12 @@ class SocketSession:
     def partition_count(self, topic: str) -> int | None:
         count = self._call("partition_count", topic=topic)
         return None if count is None else int(count)
+
+    def read_topic_settings(self, topics: Collection[str], answered: SettingsAnswered) -> None:
+        self._check()
+        self._calls += 1
+        self._reads[self._calls] = answered
+        self._send(pack({"call": "topic_settings", "id": self._calls, "topics": sorted(topics)}))
 
     def subscribe(self, events: SessionEvents, wakeup: Wakeup) -> None:
         """Subscribe; the first notification names the controller."""
@@ -212,6 +220,10 @@ class SocketSession:
         elif event == "controller":
             node, term = message["node"], int(message["term"])
             self._tell(lambda events: events.on_controller(node, term))
+        elif message["id"] in self._reads:
+            answered = self._reads.pop(message["id"])
+            facts = None if "error" in message else changes_of(message["result"])
+            self._tell(lambda events: answered(facts))
         elif message["id"] == self._calls:
             with self._news:
                 self._answer = message

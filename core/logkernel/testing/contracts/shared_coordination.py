@@ -21,6 +21,8 @@ FACT: Final[Mapping[str, object]] = {"listeners": {"PLAINTEXT": ["h", 1]}, "rack
 WAIT_S: Final = 20.0
 ORDERS = MetadataChange("config", "topic:orders", {"retention.ms": "1"})
 LATER = MetadataChange("config", "topic:orders", {"retention.ms": "2"})
+READ: Final = ("read",)
+"""Noted where settings were read."""
 GONE = MetadataChange("config", "topic:orders", None)
 ROW = [[1], [1], 1, 0, 0]
 TOPIC_ID: Final = "7d7d6d32-6a7d-4fb8-a4ec-3fe6f1f2a1b1"
@@ -75,7 +77,8 @@ class SharedCoordinationContract(Kit[SharedCoordination]):
     kind = "shared coordination"
     methods = (
         "announce", "broker_epochs", "campaign", "changes", "close", "commit", "commit_as_controller", "kept",
-        "partition_count", "poll", "read_controller", "renew", "replace", "resign", "stale_ms", "subscribe",
+        "partition_count", "poll", "read_controller", "read_topic_settings", "renew", "replace", "resign", "stale_ms",
+        "subscribe",
     )  # fmt: skip
     wait_s: float = WAIT_S
     """How long to wait for what a session has to report."""
@@ -138,6 +141,52 @@ class SharedCoordinationContract(Kit[SharedCoordination]):
         for change, count in ((TOPIC, 1), (grown, 3), (MetadataChange("topic", "t", None), None)):
             one.commit_as_controller([change], term)
             self._same("partition_count() after another session's commit", two.partition_count("t"), count)
+
+    def test_settings_of_a_topic_are_read_as_they_are_stored(self) -> None:
+        """A broker that is told of a topic serves it by them, whatever it has heard of settings until then."""
+        (one, _), (two, at_two) = self._listening(), self._listening()
+        for change in (ORDERS, LATER, GONE):
+            one.commit([change])
+            self._same(
+                "the answer to read_topic_settings() after another session's commit",
+                sorted(self._read(two, at_two, "orders", "unset"), key=lambda fact: fact.key),
+                [change, MetadataChange("config", "topic:unset", None)],
+            )
+
+    def test_nothing_older_is_heard_after_settings_were_read(self) -> None:
+        (one, _), (two, at_two) = self._listening(), self._listening()
+        one.commit([ORDERS])
+        one.commit([LATER])
+        self._same("the answer to read_topic_settings()", self._read(two, at_two, "orders"), [LATER])
+        one.commit([GONE])
+        heard = at_two.until(_heard(GONE))
+        after = heard[heard.index(READ) + 1 :]
+        older = [each for row in after if row[0] == "changes" for each in row[1:] if each == _heard(ORDERS)]
+        if older:
+            self.broken(f"a session hears of {older[0]} after it has read {_heard(LATER)}; keep the order")
+
+    def test_settings_are_read_without_waiting(self) -> None:
+        """The broker goes on meanwhile; the answer comes within poll()."""
+        session, events = self._listening()
+        answers: list[object] = []
+        session.read_topic_settings(["orders"], answers.append)
+        if answers:
+            self.broken("read_topic_settings() calls back before it returns; answer within a later poll()")
+        session.commit([ORDERS])
+        if answers:
+            self.broken("commit() hands out an answer to read_topic_settings(); answer within poll()")
+        events.until(_heard(ORDERS))
+        self._until_answered(session, answers)
+
+    def test_a_session_that_is_unsure_reads_no_settings(self) -> None:
+        session, events = self._listening()
+        self.cut(session)
+        events.until(("session", "unsure"))
+        self.refused("read_topic_settings() of an unsure session", KafkaStorageError,
+                      lambda: session.read_topic_settings(["orders"], lambda facts: None))  # fmt: skip
+        self.heal(session)
+        events.until(("session", "back"))
+        self._read(session, events, "orders")
 
     # ------------------------------------------------------------ brokers
 
@@ -286,6 +335,30 @@ class SharedCoordinationContract(Kit[SharedCoordination]):
         session.poll()
         events.heard.clear()
         return session, events
+
+    def _read(self, session: SharedCoordination, events: Events, *topics: str) -> list[MetadataChange]:
+        """The answer to `read_topic_settings`; `READ` is noted among what was heard."""
+        answers: list[Sequence[MetadataChange] | None] = []
+
+        def answered(facts: Sequence[MetadataChange] | None) -> None:
+            answers.append(facts)
+            events.heard.append(READ)
+
+        session.read_topic_settings(topics, answered)
+        self._until_answered(session, answers)
+        if answers[0] is None:
+            self.broken("read_topic_settings() got no answer over a sound connection; give a fact for each topic")
+        return list(answers[0])
+
+    def _until_answered(self, session: SharedCoordination, answers: Sequence[object]) -> None:
+        deadline = time.monotonic() + self.wait_s
+        while not answers:
+            if time.monotonic() > deadline:
+                self.broken("read_topic_settings() is never answered; call `answered` within poll()")
+            session.poll()
+            time.sleep(0.002)
+        if len(answers) > 1:
+            self.broken(f"read_topic_settings() is answered {len(answers)} times; call `answered` once")
 
     def _elected(self, session: SharedCoordination, node_id: int) -> int:
         term = session.campaign(node_id)

@@ -5,6 +5,7 @@
 | out of reach | the first commit is kept or not, and its answer lost; then it is unsure: commits raise, and nothing is
   heard until it is back |
 | ended late | its broker was killed; the announcement stands until the session timeout, or until the broker is back |
+| late in its news | a topic's settings changed, and it hears of it some time after, with the value of then |
 | ended unheard | others took over long ago; its broker learns it when it hears again |
 """
 
@@ -13,10 +14,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from random import Random
 from typing import Any
 
 from logkernel.cluster.store import Notification, SharedStore, StoreSession
-from logkernel.contracts import Coordination, MetadataChange
+from logkernel.contracts import Coordination, MetadataChange, SessionEvents
 from logkernel.errors import KafkaError, KafkaStorageError
 from logkernel.testing.simulation.world.stage import Stage
 
@@ -28,6 +31,9 @@ class WorldStore(SharedStore):
         super().__init__(keeper)
         self.stage = stage
         self.on_commit = on_commit
+        self._settings: dict[str, MetadataChange] = {}
+        """The last change of each key."""
+        self._delays = Random(f"news {stage.seed}")
         self.lose_answer_ms = 0
         """The next commit of the controller is kept, its answer lost; it is unsure for so long. 0: none."""
         self.before_commit: Callable[[WorldSession], bool] = lambda _: True
@@ -39,8 +45,19 @@ class WorldStore(SharedStore):
         return made
 
     def tell_changes(self, changes: Sequence[MetadataChange]) -> None:
+        """News of settings go their own way, as ZooKeeper's do: a broker may get orders about a new topic before."""
         self.on_commit(changes)
-        super().tell_changes(changes)
+        late = {change.key for change in changes if change.kind == "config"}
+        self._settings.update((change.key, change) for change in changes if change.kind == "config")
+        rest = [change for change in changes if change.kind != "config"]
+        if rest:
+            super().tell_changes(rest)
+        for session in list(self.sessions) if late else ():
+            delay_ms = self._delays.choice((0, 0, 0, 5, 50, 300))
+            self.stage.later(delay_ms, partial(session.queue, partial(self._tell_settings, sorted(late))))
+
+    def _tell_settings(self, keys: Sequence[str], events: SessionEvents) -> None:
+        events.on_changes([self._settings[key] for key in keys])
 
     def announce(self, session: StoreSession, node_id: int, value: Mapping[str, Any]) -> int:
         known = self.brokers.get(node_id)

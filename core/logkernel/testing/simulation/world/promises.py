@@ -6,6 +6,7 @@
   what a log that a power cut tore loses when it leads as the only member of its in-sync replicas (rule 30).
 - No sequence of a producer is committed twice, or before an earlier one.
 - A fact of the controller never goes back.
+- Whoever begins to lead does it by settings that the topic has or had, never by defaults.
 
 Logs that are compacted may differ in what compaction took; of them, only the order is checked.
 """
@@ -102,6 +103,8 @@ class Promises:
         self.declared: set[tuple[int, tuple[int, ...]]] = set()
         """(leader, ISR) of elections that were unclean."""
         self._known: dict[Key, _Known] = {}
+        self._settings: dict[UUID, list[Mapping[str, str]]] = {}
+        """Topic id → what was set for it, ever."""
         self._watermarks: dict[int, tuple[LeaderReplica, int, int]] = {}
         """id of a led replica → it, its leader epoch and watermark as last seen."""
 
@@ -117,6 +120,10 @@ class Promises:
             if row is not None and change.kind == "partition":
                 topic, _, index = change.key.rpartition(":")
                 self._on_row(self.known((self.image.topics[topic].id, int(index))), before, row)
+        for change in changes:
+            topic = change.key.removeprefix("topic:")
+            if change.kind in ("topic", "config") and topic in self.image.topics:
+                self._settings.setdefault(self.image.topics[topic].id, []).append(dict(self.image.topic_config(topic)))
 
     def _row(self, change: MetadataChange) -> Partition | None:
         if change.kind != "partition":
@@ -188,10 +195,18 @@ class Promises:
         mark = leader.high_watermark
         self.stage.note(f"{node} leads {replica.name} in epoch {epoch} from {replica.log.end_offset}, watermark {mark}")
         self._watermarks[id(replica)] = (replica, epoch, mark)
+        self._check_settings(node, replica)
         if epoch < max(known.leaders):
             return  # it was told late: others lead already
         self._check_committed(node, replica, known)
         self._commit(node, replica, known, began=True)
+
+    def _check_settings(self, node: int, replica: LeaderReplica) -> None:
+        broker, given = self.processes[node].broker, self._settings.get(replica.topic_id)
+        if broker is None or given is None:
+            return
+        if not any(broker.runtime.config.topic_settings(each) == replica.settings for each in given):
+            self.stage.fail(f"{node} begins to lead {replica.name} by settings that its topic never had")
 
     def _check_committed(self, node: int, replica: LeaderReplica, known: _Known) -> None:
         """Whoever begins to lead has what was committed."""
@@ -205,6 +220,7 @@ class Promises:
         if lost >= known.end:
             known.torn.pop(node, None)
             return
+        lost = min(lost, log.end_offset)  # of what others have trimmed nothing is known any more
         isr = tuple(replica.leader.isr)
         what = f"{node} leads {replica.name} in epoch {replica.leader.leader_epoch} without {lost} to {known.end - 1}"
         if (node, isr) in self.declared:
