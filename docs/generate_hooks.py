@@ -41,7 +41,7 @@ PROVIDES = {
     "logkernel_decoder": "RecordDecoder",
 }
 """Each providing hook and the contract of what it hands out."""
-FURTHER = ("Pipeline",)
+FURTHER = ("Pipeline", "ClusterQuotaCallback")
 """Contracts of what those hand out in their turn."""
 
 VALUES = (contracts, vocabulary, definitions, topic)

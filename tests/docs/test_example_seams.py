@@ -17,7 +17,9 @@ from logkernel.errors import InvalidRecord
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-SEAMS = ("acme-fair-use", "acme-masking", "acme-plugins", "acme-revisions", "acme-tenants", "acme-weights")
+SEAMS = (
+    "acme-fair-use", "acme-masking", "acme-plugins", "acme-revisions", "acme-shares", "acme-tenants", "acme-weights",
+)  # fmt: skip
 
 
 def copy(name: str, site: Path) -> None:

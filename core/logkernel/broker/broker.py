@@ -98,6 +98,7 @@ class Broker:
         self._dispatch: Route = self.quotas.way(self.router.dispatch)
         self._soon, self._woken = self.turn.soon, self.purgatory.woken
         self.metadata.on_quotas = self._on_quotas
+        self.quotas.on_limits = self._on_limits
         self._started = False
 
     @cached_property
@@ -127,6 +128,7 @@ class Broker:
     def start(self) -> None:
         """Open the directories, recover what was not closed cleanly, lead what is led here without an order."""
         self.governance.open()
+        self.quotas.cluster_changed()
         for declared in self.runtime.kernel.services():
             self.router.add(self.services.host(declared))
         self.services.load_later()
@@ -175,6 +177,9 @@ class Broker:
 
     def _on_quotas(self) -> None:
         self._dispatch = self.quotas.way(self.router.dispatch)
+
+    def _on_limits(self) -> None:
+        self._dispatch = self.quotas.asked_way(self.router.dispatch)
 
     def _remove_expired_tokens(self) -> None:
         if self.governance.is_controller:
@@ -280,6 +285,7 @@ class Broker:
 
     def on_effects(self, effects: Effects) -> None:
         tell, image = self.runtime.kernel.tell, self.metadata.image
+        self.quotas.cluster_changed()
         for topic, _ in effects.deleted:
             tell("logkernel_topic_deleted", topic=topic)
         if effects.deleted:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from logkernel.contracts.client_quota_callback import QUOTA_TYPES as QUOTA_TYPES
     from logkernel.contracts.client_quota_callback import ClientLimit as ClientLimit
     from logkernel.contracts.client_quota_callback import ClientQuotaCallback as ClientQuotaCallback
+    from logkernel.contracts.client_quota_callback import ClusterFacts as ClusterFacts
+    from logkernel.contracts.client_quota_callback import ClusterQuotaCallback as ClusterQuotaCallback
+    from logkernel.contracts.client_quota_callback import LedPartition as LedPartition
     from logkernel.contracts.client_quota_callback import QuotaEntity as QuotaEntity
     from logkernel.contracts.codec import Codec as Codec
     from logkernel.contracts.common import Answer as Answer
@@ -105,6 +108,8 @@ _HOMES = {
     "CleanupPolicy": "cleanup",
     "ClientLimit": "client_quota_callback",
     "ClientQuotaCallback": "client_quota_callback",
+    "ClusterFacts": "client_quota_callback",
+    "ClusterQuotaCallback": "client_quota_callback",
     "ClusterView": "service",
     "Codec": "codec",
     "ColumnarMachine": "service",
@@ -124,6 +129,7 @@ _HOMES = {
     "Interceptor": "interceptor",
     "IsrPolicy": "isr",
     "KeepRule": "cleanup",
+    "LedPartition": "client_quota_callback",
     "Listener": "transport",
     "ListenerSecurity": "security",
     "LogFacts": "cleanup",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from logkernel.vocabulary import Principal
@@ -45,4 +45,40 @@ class ClientQuotaCallback(Protocol):
 
         `client_id` is what the client says of itself, empty where it says nothing: each connection may bring another.
         Answers may change at any time."""
+        ...
+
+
+class LedPartition(NamedTuple):
+    """Who has a partition."""
+
+    leader: int
+    """Node id; -1 while nobody leads."""
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class ClusterFacts(NamedTuple):
+    """The cluster as one of its brokers knows it. Nothing in it changes any more."""
+
+    cluster_id: str
+    node_id: int
+    """The broker that asks the callback."""
+    nodes: frozenset[int]
+    """The brokers that are alive."""
+    topics: Mapping[str, Sequence[LedPartition]]
+    """Every topic, those of services included; the partitions by their numbers."""
+    internal: frozenset[str]
+    """Topics in which services keep their state."""
+
+
+@runtime_checkable
+class ClusterQuotaCallback(Protocol):
+    """A further method of a `ClientQuotaCallback` whose limits depend on who leads what."""
+
+    def update_cluster_metadata(self, cluster: ClusterFacts) -> bool:
+        """Take note of the cluster; return whether an answer of `limit` or `limited_types` may be another now.
+
+        Called on the broker's thread: at the start, and after topics, leaders, in-sync replicas or brokers changed.
+        Changes that come soon after one another are told at once: the broker spends 5 % of its time on this at most,
+        its own work and yours together. The first call may come before a cluster's broker knows of any topic."""
         ...

@@ -22,7 +22,7 @@ wrongly, and notes both in `PluginFaults`. What a plugin may decide:
     Authorizer        there is not one bool for each resource
     ClientQuotaCallback
                       the quota is no finite number over 0; `whose` is no tuple of texts and None; a type of
-                      `limited_types` is unknown
+                      `limited_types` is unknown; `update_cluster_metadata` answers neither True nor False
     PasswordChecker   the answer is neither a bool nor a name
     Assignor          judged by the groups service, which knows the members
     TaskAssignor      a task that does not exist, is active with two members or with none, or is twice in a process; a

@@ -7,7 +7,14 @@ from contextlib import suppress
 from math import isfinite
 from typing import Any
 
-from logkernel.contracts import QUOTA_TYPES, ClientLimit, ClientQuotaCallback, QuotaEntity
+from logkernel.contracts import (
+    QUOTA_TYPES,
+    ClientLimit,
+    ClientQuotaCallback,
+    ClusterFacts,
+    ClusterQuotaCallback,
+    QuotaEntity,
+)
 from logkernel.errors import LogkernelError
 from logkernel.guards.guard import TimedGuard
 from logkernel.vocabulary import Principal
@@ -37,8 +44,31 @@ class GuardedClientQuotaCallback(TimedGuard[ClientQuotaCallback]):
         except LogkernelError:
             return None
 
+    @property
+    def wants_cluster(self) -> bool:
+        """Whether it has the methods of `contracts.ClusterQuotaCallback`."""
+        return isinstance(self._plugin, ClusterQuotaCallback)
+
+    def update_cluster_metadata(self, cluster: ClusterFacts) -> bool:
+        try:
+            return self.judged_update(cluster)
+        except LogkernelError:
+            return False
+
     def told_or_raise(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         self._call("it may not know all quotas", lambda: self._plugin.quotas_changed(quotas))
+
+    def judged_update(self, cluster: ClusterFacts) -> bool:
+        callback: object = self._plugin
+        assert isinstance(callback, ClusterQuotaCallback), "it wants to know nothing of the cluster"
+
+        def decide() -> bool:
+            answer: Any = callback.update_cluster_metadata(cluster)
+            if answer is not True and answer is not False:
+                raise self._wrong(answer, "return True where limits may have changed, else False")
+            return answer
+
+        return self._call("it may not know who leads what", decide)
 
     def judged_types(self) -> Collection[str]:
         def decide() -> Collection[str]:

@@ -18,7 +18,6 @@ from logkernel.config.nearest import nearest
 from logkernel.contracts import (
     Assignor,
     CleanupPolicy,
-    ClientQuotaCallback,
     ClusterView,
     Codec,
     Connector,
@@ -46,6 +45,7 @@ from logkernel.plugin_faults import Origin, PluginFaults
 
 if TYPE_CHECKING:
     from logkernel.guards.authorizer import GuardedAuthorizer
+    from logkernel.guards.client_quota_callback import GuardedClientQuotaCallback
     from logkernel.guards.compaction_strategy import GuardedCompactionStrategy
     from logkernel.guards.fetch_filter import GuardedFetchFilter
     from logkernel.guards.produce_interceptor import GuardedProduceInterceptor
@@ -199,7 +199,7 @@ class Kernel:
     def authorizer(self, name: str, settings: Settings) -> GuardedAuthorizer:
         return self._provided(kinds.AUTHORIZER, name, settings=settings)
 
-    def client_quota_callback(self, name: str, settings: Settings) -> ClientQuotaCallback:
+    def client_quota_callback(self, name: str, settings: Settings) -> GuardedClientQuotaCallback:
         return self._provided(kinds.CLIENT_QUOTA_CALLBACK, name, settings=settings)
 
     def password_checker(self, name: str, settings: Settings) -> PasswordChecker:

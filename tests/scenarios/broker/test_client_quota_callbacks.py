@@ -12,8 +12,10 @@ import pytest
 from tests.hand_clock import HandClock
 from tests.outside_distribution import outside_distribution
 
+import logkernel
 from logkernel.broker.build import build
-from logkernel.contracts import ClientLimit, QuotaEntity, RequestContext
+from logkernel.broker.quotas.cluster_news import REST_MS
+from logkernel.contracts import ClientLimit, ClusterFacts, LedPartition, QuotaEntity, RequestContext
 from logkernel.embed import EmbeddedLog
 from logkernel.errors import PluginError
 from logkernel.hookspecs import hookimpl
@@ -96,6 +98,11 @@ def produce(log: EmbeddedLog, user: str, times: int = 1) -> int:
     return ask(log, user, ProduceRequest(None, -1, 1_000, rows))
 
 
+def pass_ms(log: EmbeddedLog, clock: HandClock, ms: int) -> None:
+    clock.now_ms += ms
+    log.broker.step()
+
+
 def test_clients_share_what_it_says_and_it_may_change_at_any_time(
     log: EmbeddedLog, tiers: Tiers, clock: HandClock
 ) -> None:
@@ -154,6 +161,165 @@ def test_where_it_limits_nothing_requests_go_straight_to_the_router(tiers: Tiers
 def test_one_that_is_not_installed_ends_the_start() -> None:
     with pytest.raises(PluginError, match=r"no plugin provides the client quota callback 'com\.acme\.Tiers'"):
         build(None, ["client.quota.callback.class=com.acme.Tiers"], in_memory=True)
+
+
+# ---------------------------------------------------------------- limits that follow the leaders
+
+
+class Followed(Tiers):
+    """Users may write so many bytes a second for each partition that their broker leads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.types = set()
+        self.heard: list[ClusterFacts] = []
+        self.leads = 0
+        self.each = float(SIZE)
+        self.answers: Any = None
+        """What it says in place of the truth."""
+        self.takes: Callable[[], object] = lambda: None
+
+    def update_cluster_metadata(self, cluster: ClusterFacts) -> Any:
+        self.takes()
+        self.heard.append(cluster)
+        before = self.leads
+        self.leads = sum(row.leader == cluster.node_id for rows in cluster.topics.values() for row in rows)
+        self.types = {"producer_byte_rate"} if self.leads else set()
+        if isinstance(self.answers, Exception):
+            raise self.answers
+        return self.leads != before if self.answers is None else self.answers
+
+    def limit(self, quota_type: str, principal: Principal, client_id: str) -> Any:
+        return ClientLimit(self.leads * self.each, (principal.name,)) if self.leads else None
+
+
+@pytest.fixture
+def followed() -> Followed:
+    return Followed()
+
+
+@pytest.fixture
+def one(clock: HandClock, followed: Followed) -> Iterator[EmbeddedLog]:
+    with EmbeddedLog(build(None, [SETTING], in_memory=True, clock=clock, plugins=[Plugin(followed)])) as found:
+        yield found
+
+
+def begin(log: EmbeddedLog, followed: Followed, clock: HandClock) -> None:
+    """Until all of the start was told, and the next change is told at once."""
+    for _ in range(2):
+        pass_ms(log, clock, REST_MS)
+    followed.heard.clear()
+
+
+def test_limits_follow_the_partitions_that_a_broker_leads(
+    one: EmbeddedLog, followed: Followed, clock: HandClock
+) -> None:
+    assert one.broker.quotas.asked_way(one.broker.router.dispatch) == one.broker.router.dispatch
+    one.create_topic("t", 2)
+    pass_ms(one, clock, REST_MS)
+    assert produce(one, "ann", 20) == 0
+    assert produce(one, "ann", 1) > 0
+    pass_ms(one, clock, 60_000)
+    one.create_topic("u", 40)
+    pass_ms(one, clock, REST_MS)
+    assert [produce(one, "ann", 20), produce(one, "ann", 1)] == [0, 0]
+    one.delete_topic("u")
+    one.delete_topic("t")
+    pass_ms(one, clock, REST_MS)
+    assert followed.heard[-1].topics == {}
+    assert one.broker.quotas.asked_way(one.broker.router.dispatch) == one.broker.router.dispatch
+
+
+def test_it_is_told_what_the_broker_knows(one: EmbeddedLog, followed: Followed, clock: HandClock) -> None:
+    assert [(each.topics, each.node_id) for each in followed.heard] == [({}, one.broker.runtime.node_id)]
+    one.create_topic("t", 2)
+    pass_ms(one, clock, REST_MS)
+    told = followed.heard[-1]
+    node = told.node_id
+    assert (told.cluster_id, told.nodes, told.internal) == (one.broker.cluster.id, {node}, frozenset())
+    assert told.topics == {"t": (LedPartition(node, (node,), (node,)),) * 2}
+    with pytest.raises(TypeError):
+        told.topics["u"] = ()  # type: ignore[index]
+
+
+def test_changes_that_come_soon_after_one_another_are_told_at_once(
+    one: EmbeddedLog, followed: Followed, clock: HandClock
+) -> None:
+    begin(one, followed, clock)
+    for number in range(5):
+        one.create_topic(f"t{number}")
+    assert [len(each.topics) for each in followed.heard] == [1]
+    pass_ms(one, clock, REST_MS - 1)
+    assert len(followed.heard) == 1
+    pass_ms(one, clock, 1)
+    assert [len(each.topics) for each in followed.heard] == [1, 5]
+    pass_ms(one, clock, 60_000)
+    assert len(followed.heard) == 2, "nothing changed"
+
+
+def test_a_slow_one_gets_its_share_of_the_thread_and_no_more(
+    one: EmbeddedLog, followed: Followed, clock: HandClock
+) -> None:
+    begin(one, followed, clock)
+
+    def take() -> None:
+        clock.now_ms += 500
+
+    followed.takes = take
+    one.create_topic("t0")
+    for _ in range(9):
+        pass_ms(one, clock, 1_000)
+        one.create_topic(f"t{clock.now_ms}")
+    assert len(followed.heard) == 1
+    pass_ms(one, clock, 1_000)
+    assert [len(each.topics) for each in followed.heard] == [1, 10]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [(ZeroDivisionError("a bug"), "ZeroDivisionError: a bug"), (1, "answered 1; return True where limits may")],
+)
+def test_one_that_fails_is_named_and_told_again(
+    answers: object, said: str, one: EmbeddedLog, followed: Followed, clock: HandClock
+) -> None:
+    begin(one, followed, clock)
+    followed.answers = answers
+    one.create_topic("t")
+    (fault,) = one.broker.runtime.kernel.faults
+    assert said in fault.error
+    assert produce(one, "ann", 50) == 0, "its types were not asked again"
+    followed.answers, followed.leads = None, 0
+    pass_ms(one, clock, REST_MS)
+    one.create_topic("u")
+    assert produce(one, "ann", 50) > 0
+
+
+def test_whoever_does_not_ask_who_leads_costs_nothing(tiers: Tiers, clock: HandClock) -> None:
+    with EmbeddedLog(build(None, [SETTING], in_memory=True, clock=clock, plugins=[Plugin(tiers)])) as log:
+        assert log.broker.quotas._news is None
+
+
+def test_brokers_of_a_cluster_are_told_who_leads(eventually: Callable[..., None]) -> None:
+    made: dict[int, Followed] = {}
+
+    class Several:
+        @hookimpl
+        def logkernel_client_quota_callback(self, name: str, settings: Any) -> object:
+            return made.setdefault(settings.get("node.id"), Followed()) if name == "tiers" else None
+
+        @hookimpl
+        def logkernel_names(self) -> list[tuple[str, str]]:
+            return [("client quota callback", "tiers")]
+
+    with logkernel.open_cluster(brokers=3, plugins=[Several()], client_quota_callback_class="tiers") as cluster:
+        cluster.create_topic("orders", 6, replication_factor=2)
+
+        def divided() -> bool:
+            return sorted(each.leads for each in list(made.values())) == [2, 2, 2]
+
+        eventually(divided)
+        cluster.kill(1)
+        eventually(lambda: made[2].leads + made[3].leads == 6)
 
 
 OUTSIDE = """

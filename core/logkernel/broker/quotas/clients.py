@@ -116,6 +116,10 @@ class ClientQuotas:
         """Take other quotas into force; what clients have used stays."""
         of_clients = {entity: dict(values) for entity, values in quotas.items() if entity[0][0] != IP}
         self._callback.quotas_changed(of_clients)
+        self.ask_types()
+
+    def ask_types(self) -> None:
+        """What has to be measured may be another now."""
         self._types = self._callback.limited_types()
         self._measures = any(quota_type in self._types for quota_type in MEASURED)
         self._remembered.clear()

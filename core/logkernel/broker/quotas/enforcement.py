@@ -12,6 +12,7 @@ from logkernel.controller.image import ClusterImage
 
 if TYPE_CHECKING:
     from logkernel.broker.quotas.clients import Mutations
+    from logkernel.broker.quotas.cluster_news import ClusterNews
     from logkernel.broker.quotas.metering import Metering
 
 RATE: Final = "max.connection.creation.rate"
@@ -27,6 +28,14 @@ class Enforcement:
         self._metering: Metering | None = None
         name = str(runtime.config.get("client.quota.callback.class") or "").strip()
         self._callback = runtime.kernel.client_quota_callback(name, runtime.config) if name else None
+        self.on_limits: Callable[[], None] = lambda: None
+        """Called when the plugin says that limits changed, which no quota did: have `asked_way` chosen."""
+        self._news: ClusterNews | None = None
+        """None where no plugin wants to know."""
+        if self._callback is not None and self._callback.wants_cluster:
+            from logkernel.broker.quotas.cluster_news import ClusterNews
+
+            self._news = ClusterNews(runtime, image, self._callback, lambda: self.on_limits())
 
     def way(self, route: Route) -> Route:
         """By which requests are to go, now that the cluster's quotas may be others: `route` itself, or one that
@@ -35,9 +44,24 @@ class Enforcement:
             if not self._image.quotas and self._callback is None:
                 return route
             self._metering = self._made()
-        metering = self._metering
-        metering.configure(self._image.quotas)
+        self._metering.configure(self._image.quotas)
+        return self._chosen(self._metering, route)
+
+    def asked_way(self, route: Route) -> Route:
+        """As `way`, where quotas are the same, and a plugin may limit other types."""
+        if self._metering is None:
+            return route
+        self._metering.quotas.ask_types()
+        return self._chosen(self._metering, route)
+
+    @staticmethod
+    def _chosen(metering: Metering, route: Route) -> Route:
         return metering.through(route) if metering.quotas else route
+
+    def cluster_changed(self) -> None:
+        """Topics, their replicas or brokers may be others."""
+        if self._news is not None:
+            self._news.changed()
 
     def mutations(self, context: RequestContext) -> Mutations | None:
         """The quota of a request that creates or deletes partitions; None where none applies."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import cast
 
 from hypothesis import strategies as st
 
 from logkernel.config.broker import BrokerConfig
-from logkernel.contracts import QUOTA_TYPES, ClientLimit, ClientQuotaCallback, QuotaEntity
+from logkernel.contracts import QUOTA_TYPES, ClientLimit, ClientQuotaCallback, ClusterFacts, LedPartition, QuotaEntity
 from logkernel.guards.client_quota_callback import GuardedClientQuotaCallback
 from logkernel.kernel import Kernel
 from logkernel.testing.contracts.kit import Kit, for_all, shown
@@ -33,13 +34,32 @@ Question = tuple[str, Principal, str]
 QUESTIONS: st.SearchStrategy[Question] = st.tuples(
     st.sampled_from(QUOTA_TYPES), st.builds(Principal, st.sampled_from(["User", "Group"]), USERS), CLIENT_IDS
 )
+NODES = (1, 2, 3)
+
+
+def _partition(leader: int, replicas: tuple[int, ...]) -> LedPartition:
+    return LedPartition(leader if leader in replicas else -1, replicas, replicas)
+
+
+PARTITIONS = st.builds(_partition, st.sampled_from(NODES), st.sampled_from([(1,), (1, 2), (2, 3), (1, 2, 3)]))
+TOPICS = st.dictionaries(st.sampled_from(["orders", "shop-1", "__consumer_offsets"]), st.lists(PARTITIONS, min_size=1))
+
+
+def _cluster(nodes: frozenset[int], topics: Mapping[str, list[LedPartition]]) -> ClusterFacts:
+    rows = {name: tuple(partitions) for name, partitions in topics.items()}
+    internal = frozenset(name for name in topics if name.startswith("__"))
+    return ClusterFacts("c", 1, nodes | {1}, MappingProxyType(rows), internal)
+
+
+CLUSTERS = st.builds(_cluster, st.frozensets(st.sampled_from(NODES)), TOPICS)
 STRANGERS = 4_000
 KEPT_BYTES = 1 << 20
 """Most memory for clients that came once, with ids of 2 kB."""
 
 
 class ClientQuotaCallbackContract(Kit[ClientQuotaCallback]):
-    """`logkernel.contracts.ClientQuotaCallback`. `settings` are the broker's."""
+    """`logkernel.contracts.ClientQuotaCallback`, and `ClusterQuotaCallback` of one that has its method. `settings` are
+    the broker's."""
 
     kind = "client quota callback"
     methods = ("limit", "limited_types", "quotas_changed")
@@ -82,6 +102,39 @@ class ClientQuotaCallbackContract(Kit[ClientQuotaCallback]):
         if after != never:
             self.broken(f"{shown(asked)} gets {after} after the quotas changed, not {never}; forget the earlier ones")
 
+    @for_all(80, quotas=QUOTAS, before=CLUSTERS, cluster=CLUSTERS, asked=QUESTIONS)
+    def test_it_says_when_the_cluster_changes_a_limit(
+        self, quotas: Quotas, before: ClusterFacts, cluster: ClusterFacts, asked: Question
+    ) -> None:
+        """The broker asks anew what is to be measured, only where it does."""
+        callback = self._told(quotas)
+        if not callback.wants_cluster:
+            return
+        self._hear(callback, before)
+        first = self._types(callback), self._ask(callback, asked)
+        changed = self._hear(callback, cluster)
+        then = self._types(callback), self._ask(callback, asked)
+        if first != then and not changed:
+            self.broken(
+                f"{shown(asked)} gets {then[1]} after {first[1]}, and update_cluster_metadata() returned False;"
+                " return True where limits may have changed"
+            )
+
+    @for_all(40, quotas=QUOTAS, before=CLUSTERS, cluster=CLUSTERS, asked=QUESTIONS)
+    def test_a_cluster_that_has_changed_counts_no_more(
+        self, quotas: Quotas, before: ClusterFacts, cluster: ClusterFacts, asked: Question
+    ) -> None:
+        """It is told all of it each time."""
+        callback, other = self._told(quotas), self._told(quotas)
+        if not callback.wants_cluster:
+            return
+        for told in (before, cluster):
+            self._hear(callback, told)
+        self._hear(other, cluster)
+        after, never = self._ask(callback, asked), self._ask(other, asked)
+        if after != never:
+            self.broken(f"{shown(asked)} gets {after} after the cluster changed, not {never}; forget the earlier one")
+
     def test_clients_that_are_gone_take_no_memory(self) -> None:
         """Client ids are what clients say: each connection may bring another."""
         callback = self._told({(("user", None),): dict.fromkeys(QUOTA_TYPES, 5.0)})
@@ -111,6 +164,10 @@ class ClientQuotaCallbackContract(Kit[ClientQuotaCallback]):
     def _tell(self, callback: GuardedClientQuotaCallback, quotas: Quotas) -> None:
         with self.calling("quotas_changed()"):
             callback.told_or_raise(quotas)
+
+    def _hear(self, callback: GuardedClientQuotaCallback, cluster: ClusterFacts) -> bool:
+        with self.calling("update_cluster_metadata()"):
+            return callback.judged_update(cluster)
 
     def _types(self, callback: GuardedClientQuotaCallback) -> frozenset[str]:
         with self.calling("limited_types()"):
