@@ -204,6 +204,10 @@ class Proxy:
         """The next multi arrives, and all after it; what is answered does not."""
         self._mode = "waiting"
 
+    def deafen(self) -> None:
+        """All arrives, and what is answered does not."""
+        self._mode = "deaf"
+
     def cut(self) -> None:
         """Break every connection, and accept none."""
         self._mode = "cut"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import zookeepers
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoAuthError
+from kazoo.exceptions import NoAuthError, UnimplementedError
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from logkernel.contracts import MetadataChange
@@ -481,3 +481,80 @@ def test_a_slow_answer_ends_no_start_and_is_not_waited_for_by_a_broker_that_serv
             timer.cancel()
         world.server.resume()
     assert [change.value for change in world.session().changes({"cluster"})] == [{"id": "slow"}]
+
+
+# ---------------------------------------------------------------- settings that nobody waits for
+
+
+class Reads:
+    """Asks for settings of topics, and keeps what was answered."""
+
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+        self.answers: list[dict[str, Any] | None] = []
+
+    def ask(self, *topics: str) -> None:
+        self.heard.session.read_topic_settings(topics, self._answered)
+
+    def _answered(self, facts: Any) -> None:
+        self.answers.append(None if facts is None else {each.key: each.value for each in facts})
+
+    def next(self) -> dict[str, Any] | None:
+        self.heard.until(lambda: bool(self.answers), "an answer")
+        (answer,) = self.answers
+        self.answers.clear()
+        return answer
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_settings_of_many_new_topics_are_read(many: bool, world: World) -> None:
+    one, two = world.session(), world.session()
+    one.commit([MetadataChange("config", f"topic:t{i}", {"retention.ms": str(i)}) for i in range(250)])
+    reads = Reads(Heard(two))
+    two.zk._reads_many = many
+    reads.ask(*(f"t{i}" for i in range(251)))
+    assert reads.next() == {f"topic:t{i}": {"retention.ms": str(i)} if i < 250 else None for i in range(251)}
+
+
+def test_a_zookeeper_before_3_6_is_asked_again_for_one_node_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = world.session()
+    reads = Reads(Heard(session))
+
+    def unknown(paths: Any) -> Any:
+        answer = session.zk._client.handler.async_result()
+        answer.set_exception(UnimplementedError())
+        return answer
+
+    monkeypatch.setattr(session.zk._client, "read_many", unknown)
+    reads.ask("t", "u")
+    assert reads.next() is None
+    reads.ask("t", "u")
+    assert reads.next() == {"topic:t": None, "topic:u": None}
+
+
+def test_nobody_waits_for_settings_that_zookeeper_does_not_tell(world: World) -> None:
+    """The read is answered when the connection is given up, and can be tried again when it is back."""
+    world.session().commit([MetadataChange("config", "topic:t", {"retention.ms": "1"})])
+    proxy, session = world.proxied(2_000)
+    reads = Reads(Heard(session))
+    session.poll()
+    proxy.deafen()
+    reads.ask("t")
+    for _ in range(10):
+        session.poll()
+    assert (reads.answers, reads.heard.states) == ([], [])
+    proxy.heal()
+    assert reads.next() is None
+    reads.heard.until_state("unsure", "back")
+    reads.ask("t")
+    assert reads.next() == {"topic:t": {"retention.ms": "1"}}
+
+
+def test_a_node_of_settings_that_is_none_of_kafkas_holds_no_topic_up(world: World) -> None:
+    session = world.session()
+    world.other.create("/config/topics/t", b"no JSON", makepath=True)
+    reads = Reads(Heard(session))
+    reads.ask("t", "u")
+    assert reads.next() == {"topic:u": None}
