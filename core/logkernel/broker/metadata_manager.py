@@ -30,6 +30,8 @@ log = logging.getLogger("logkernel.admin")
 NAME: Final = frozenset({"cluster"})
 """The kind of the cluster's name."""
 TOPICS: Final = frozenset({"topic"})
+KEPT_KINDS: Final = frozenset({"config", "acl", "scram", "quota", "token"})
+"""What brokers set by themselves, for all."""
 
 
 class MetadataManager:
@@ -79,6 +81,15 @@ class MetadataManager:
         self.image.apply_all(coordination.changes(WATCHED))
         self.apply_dynamic_config()
         self.on_quotas()
+
+    def missed(self, coordination: SharedCoordination) -> list[MetadataChange]:
+        """In a cluster: what was set, changed and taken away of `KEPT_KINDS` since news were heard last."""
+        there = {(change.kind, change.key): change for change in coordination.changes(KEPT_KINDS)}
+        known = (change for change in self.image.snapshot() if change.kind in KEPT_KINDS)
+        gone = [
+            MetadataChange(change.kind, change.key, None) for change in known if (change.kind, change.key) not in there
+        ]
+        return [*gone, *there.values()]
 
     @staticmethod
     def shared_topics(coordination: SharedCoordination) -> dict[str, UUID]:

@@ -19,6 +19,7 @@ from logkernel.broker.workers import SteppedWorkers
 from logkernel.cluster.network import REPLICATION, ProcessNetwork
 from logkernel.cluster.store import SharedStore, StoreSession
 from logkernel.contracts import MetadataChange, RequestContext
+from logkernel.controller.image import acl_key, quota_key
 from logkernel.errors import (
     FencedLeaderEpoch,
     InconsistentTopicId,
@@ -46,7 +47,7 @@ from logkernel.requests.replication import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import Acl, AclOperation, ResourceType, TopicPartition
 
 EARLIER, LATER = UUID(int=1), UUID(int=2)
 NAME = TopicPartition("t", 0)
@@ -279,6 +280,32 @@ def test_a_new_session_reads_what_the_lost_one_did_not(one: Commanded) -> None:
     one.pass_ms(1)
     assert one.session is not lost
     assert one.led == {"t": 2}
+
+
+def test_a_new_session_finds_what_was_set_while_there_was_none(one: Commanded) -> None:
+    """Rules, quotas and settings that changed meanwhile were unknown until the broker's next start."""
+    shop, bank = (quota_key((("user", user),)) for user in ("shop", "bank"))
+    rule = acl_key(Acl(ResourceType.TOPIC, 3, "orders", "User:shop", "*", AclOperation.READ, 2))
+    one.store.tell_changes = lambda changes: SharedStore.tell_changes(one.store, changes)  # type: ignore[method-assign]
+    one.store.commit([MetadataChange("quota", shop, {"producer_byte_rate": 5.0})])
+    one.lead(("there", UUID(int=9)))
+    one.broker.step()
+    one.session.expire()
+    one.store.commit(
+        [
+            MetadataChange("quota", shop, None),
+            MetadataChange("quota", bank, {"producer_byte_rate": 7.0}),
+            MetadataChange("acl", rule, {}),
+            MetadataChange("config", "broker:", {"log.retention.bytes": "77"}),
+            MetadataChange("config", "topic:there", {"retention.ms": "8"}),
+        ]
+    )
+    one.pass_ms(1)
+    image = one.broker.metadata.image
+    assert image.quotas == {(("user", "bank"),): {"producer_byte_rate": 7.0}}
+    assert len(image.acls) == 1
+    settings = one.broker.replicas.led["there", 0].settings
+    assert (settings.retention_ms, settings.retention_bytes) == (8, 77)
 
 
 # ---------------------------------------------------------------- what comes meanwhile

@@ -68,6 +68,8 @@ class ClusterMember:
         self._parts = parts
         self._metadata = metadata
         self.command_listeners: frozenset[str] = frozenset()
+        self._was_member = False
+        """A session was begun before, and news may have been missed when it was lost."""
         if transport is None:
             transport = self._over_listeners(parts)
         self._peers = Peers(runtime, turn, transport)
@@ -113,6 +115,9 @@ class ClusterMember:
 
     def _joined(self) -> None:
         self._parts.runtime.after(0, self._producer_ids.ask)  # who comes first finds a block in hand
+        if self._was_member:
+            self.on_watched(self._metadata.missed(self._membership.session()))
+        self._was_member = True
         self._reads.ask_again()
 
     def _on_effects(self, effects: Effects) -> None:
