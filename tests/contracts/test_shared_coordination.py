@@ -4,7 +4,6 @@ processes, and over ZooKeeper."""
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ import zookeepers
 
 from logkernel.cluster.processes.coordination import CoordinationServer
 from logkernel.cluster.processes.session import SocketSession
-from logkernel.cluster.store import SharedStore
+from logkernel.cluster.store import SharedStore, StoreSession
 from logkernel.contracts import MetadataChange, SharedCoordination
 from logkernel.kernel import Kernel
 from logkernel.testing.contracts import SharedCoordinationContract
@@ -75,8 +74,9 @@ class TestProcesses(SharedCoordinationContract):
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever)
         thread.start()
-        store = store_over("memory", ListLog())
-        server = CoordinationServer(store, self.folder)
+        self.loop, self.store = loop, store_over("memory", ListLog())
+        self.served: dict[int, StoreSession] = {}
+        server = CoordinationServer(self.store, self.folder)
         asyncio.run_coroutine_threadsafe(server.start(), loop).result()
         with ExitStack() as self.stack:
             yield
@@ -88,10 +88,11 @@ class TestProcesses(SharedCoordinationContract):
     def make(self) -> SharedCoordination:
         made = SocketSession(self.folder, 60_000)
         self.stack.callback(made.close)
+        self.served[id(made)] = self.store.sessions[-1]
         return made
 
     def expire(self, session: Any) -> None:
-        session._socket.shutdown(socket.SHUT_RDWR)
+        self.loop.call_soon_threadsafe(self.served[id(session)].expire)
 
 
 class TestZooKeeper(SharedCoordinationContract):

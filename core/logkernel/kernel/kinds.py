@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from logkernel.contracts import (
         Assignor,
         CleanupPolicy,
-        ClientQuotaCallback,
         Codec,
         Connector,
         Coordination,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         Transport,
     )
     from logkernel.guards.authorizer import GuardedAuthorizer
+    from logkernel.guards.client_quota_callback import GuardedClientQuotaCallback
     from logkernel.guards.compaction_strategy import GuardedCompactionStrategy
     from logkernel.guards.fetch_filter import GuardedFetchFilter
     from logkernel.guards.produce_interceptor import GuardedProduceInterceptor
@@ -61,7 +61,7 @@ class Kind(Generic[P]):
 ASSIGNOR: Final[Kind[Assignor]] = Kind("assignor", contracts.Assignor, "assignor.GuardedAssignor")
 AUTHORIZER: Final[Kind[GuardedAuthorizer]] = Kind("authorizer", contracts.Authorizer, "authorizer.GuardedAuthorizer")
 CLEANUP: Final[Kind[CleanupPolicy]] = Kind("cleanup policy", contracts.CleanupPolicy, "cleanup.GuardedPolicy")
-CLIENT_QUOTA_CALLBACK: Final[Kind[ClientQuotaCallback]] = Kind(
+CLIENT_QUOTA_CALLBACK: Final[Kind[GuardedClientQuotaCallback]] = Kind(
     "client quota callback", contracts.ClientQuotaCallback, "client_quota_callback.GuardedClientQuotaCallback"
 )
 CODEC: Final[Kind[Codec]] = Kind("codec", contracts.Codec)

@@ -14,6 +14,7 @@ from tests.outside_distribution import outside_distribution
 
 import logkernel
 from logkernel.broker.build import build
+from logkernel.broker.quotas import cluster_news
 from logkernel.broker.quotas.cluster_news import REST_MS
 from logkernel.contracts import ClientLimit, ClusterFacts, LedPartition, QuotaEntity, RequestContext
 from logkernel.embed import EmbeddedLog
@@ -294,9 +295,16 @@ def test_one_that_fails_is_named_and_told_again(
     assert produce(one, "ann", 50) > 0
 
 
-def test_whoever_does_not_ask_who_leads_costs_nothing(tiers: Tiers, clock: HandClock) -> None:
+def test_whoever_does_not_ask_who_leads_costs_nothing(
+    tiers: Tiers, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("facts are made")
+
+    monkeypatch.setattr(cluster_news, "facts_of", never)
     with EmbeddedLog(build(None, [SETTING], in_memory=True, clock=clock, plugins=[Plugin(tiers)])) as log:
-        assert log.broker.quotas._news is None
+        log.create_topic("t")
+        pass_ms(log, clock, REST_MS)
 
 
 def test_brokers_of_a_cluster_are_told_who_leads(eventually: Callable[..., None]) -> None:

@@ -20,6 +20,7 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 from logkernel.contracts import MetadataChange
 from logkernel.errors import ClusterAuthorizationFailed, DuplicateBrokerRegistration, KafkaStorageError
 from logkernel.plugins.transport.zookeeper import watched
+from logkernel.plugins.transport.zookeeper.client import Client
 from logkernel.plugins.transport.zookeeper.options import Address, Options
 from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
 from logkernel.vocabulary import Secret
@@ -506,32 +507,37 @@ class Reads:
         return answer
 
 
-@pytest.mark.parametrize("many", [True, False])
-def test_settings_of_many_new_topics_are_read(many: bool, world: World) -> None:
+def test_settings_of_many_new_topics_are_read(world: World) -> None:
     one, two = world.session(), world.session()
-    one.commit([MetadataChange("config", f"topic:t{i}", {"retention.ms": str(i)}) for i in range(250)])
+    expected = many_settings(one)
     reads = Reads(Heard(two))
-    two.zk._reads_many = many
     reads.ask(*(f"t{i}" for i in range(251)))
-    assert reads.next() == {f"topic:t{i}": {"retention.ms": str(i)} if i < 250 else None for i in range(251)}
+    assert reads.next() == expected
+
+
+def many_settings(session: ZooKeeperSession) -> dict[str, Any]:
+    """Give 250 topics settings; returns what 251 have."""
+    session.commit([MetadataChange("config", f"topic:t{i}", {"retention.ms": str(i)}) for i in range(250)])
+    return {f"topic:t{i}": {"retention.ms": str(i)} if i < 250 else None for i in range(251)}
 
 
 def test_a_zookeeper_before_3_6_is_asked_again_for_one_node_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = world.session()
-    reads = Reads(Heard(session))
+    one, two = world.session(), world.session()
+    expected = many_settings(one)
+    reads = Reads(Heard(two))
 
-    def unknown(paths: Any) -> Any:
-        answer = session.zk._client.handler.async_result()
+    def unknown(self: Client, paths: Any) -> Any:
+        answer = self.handler.async_result()
         answer.set_exception(UnimplementedError())
         return answer
 
-    monkeypatch.setattr(session.zk._client, "read_many", unknown)
-    reads.ask("t", "u")
+    monkeypatch.setattr(Client, "read_many", unknown)
+    reads.ask(*(f"t{i}" for i in range(251)))
     assert reads.next() is None
-    reads.ask("t", "u")
-    assert reads.next() == {"topic:t": None, "topic:u": None}
+    reads.ask(*(f"t{i}" for i in range(251)))
+    assert reads.next() == expected
 
 
 def test_nobody_waits_for_settings_that_zookeeper_does_not_tell(world: World) -> None:
