@@ -29,6 +29,7 @@ ALLOWED = {
     "broker/workers.py": {"threading", "concurrent.futures.ThreadPoolExecutor"},
     "broker/hang_watch.py": {"threading"},  # looks at calls that do not return; nothing in a broker depends on it
     "broker/cleaner.py": LOCK,  # of the throttle that workers share
+    "broker/loop_calls.py": LOCK,  # asks on which thread it is called
     "broker/serve.py": {"concurrent.futures.ThreadPoolExecutor"},  # sets `run_flush`
     "storage/epochs.py": LOCK,
     "storage/directory.py": {*LOCK, "uuid.uuid4"},  # where no broker opens it
