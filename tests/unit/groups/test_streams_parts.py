@@ -209,6 +209,13 @@ def test_who_keeps_a_member_from_a_task(wanted: Place, held_as: Role, process: s
     assert (wanted in after.assigned, after.state is MemberState.STABLE) == (free, free)
 
 
+def test_a_task_comes_in_another_role_one_heartbeat_after_it_was_given_up() -> None:
+    revoking = member(MemberState.UNREVOKED, revoking={STANDBY: 0})
+    given_up = reconcile(revoking, goal(ACTIVE, held=frozenset(), t_0_0={("m", S): "p"}))
+    assert (given_up.state, given_up.epoch, dict(given_up.assigned)) == (MemberState.UNRELEASED, 6, {})
+    assert reconcile(given_up, goal(ACTIVE, held=frozenset())).assigned == {ACTIVE: 6}
+
+
 def test_only_active_tasks_have_an_epoch() -> None:
     after = reconcile(member(), goal(ACTIVE, (S, "0", 1), held=frozenset()))
     assert after.assigned == {ACTIVE: 6, (S, "0", 1): 0}

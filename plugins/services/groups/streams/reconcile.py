@@ -32,7 +32,7 @@ class Goal(steps.Goal[Place]):
         return {
             place: self.epoch if place[0] is Role.ACTIVE else NO_EPOCH
             for place in wanted
-            if not _is_taken(place, member, self.holders)
+            if not _is_taken(place, member.facts.process_id, self.holders)
         }
 
 
@@ -53,11 +53,11 @@ def reconcile(member: StreamsMember, goal: Goal) -> StreamsMember:
     return towards(member, member.epoch, goal, goal.target)
 
 
-def _is_taken(place: Place, member: StreamsMember, holders: Holders) -> bool:
-    """Whether another member holds the task in a way that keeps this member from it."""
+def _is_taken(place: Place, process: str, holders: Holders) -> bool:
+    """Whether a member holds the task in a way that keeps those of `process` from it; the member itself, too, until what
+    it gave up by this heartbeat is recorded."""
     wanted, subtopology, partition = place
-    process = member.facts.process_id
     return any(
-        other != member.member_id and (held_in == process or (wanted is Role.ACTIVE and role is Role.ACTIVE))
-        for (other, role), held_in in holders.get((subtopology, partition), {}).items()
+        held_in == process or (wanted is Role.ACTIVE and role is Role.ACTIVE)
+        for (_, role), held_in in holders.get((subtopology, partition), {}).items()
     )
