@@ -29,6 +29,8 @@ CLIENT_AUTH = ("none", "requested", "required")
 PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 OLD_PROTOCOLS = ("TLS", "SSL", "SSLv2", "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 """Older ones, which Java no longer speaks either though it takes their names; and names of no version."""
+TOO_WEAK = ("CA_MD_TOO_WEAK", "CA_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL")
+"""OpenSSL's reasons at its security level, which distributions set to 1 or 2: a hash such as SHA-1, or a short key."""
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -195,6 +197,8 @@ def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> bool:
         reason = _reason(error)
         if "KEY_VALUES_MISMATCH" in reason:
             remedy = "the key and its certificate are not a pair: give both of one issue, the own certificate first"
+        elif reason in TOO_WEAK:
+            remedy = "OpenSSL here refuses it as too weak: have it issued with SHA-256 and a key of 2,048 bits or more"
         else:
             remedy = "check ssl.key.password, and that it has a key and certificates"
         raise ConfigError(f"the key or certificate in {source} cannot be used ({reason}); {remedy}") from None

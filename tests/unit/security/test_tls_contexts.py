@@ -209,6 +209,18 @@ def test_a_listener_does_not_begin_with_bad_files(tmp_path: Path) -> None:
         ReloadingContext(listener_files(tmp_path))
 
 
+def test_a_weak_certificate_is_called_weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = ssl.SSLError(1, "[SSL: CA_MD_TOO_WEAK] ca md too weak")
+    error.reason = "CA_MD_TOO_WEAK"
+
+    def refuse(self: ssl.SSLContext, *given: object, **more: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", refuse)
+    with pytest.raises(ConfigError, match="too weak: have it issued with SHA-256"):
+        server_context(settings(certified()))
+
+
 def test_no_copy_of_a_key_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)

@@ -17,7 +17,7 @@ def bootstrap_addresses(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
     for text in settings["bootstrap.servers"]:
         host, colon, port = text.rpartition(":")
         if not colon:
-            host, port = text, str(DEFAULT_PORT)
+            host, port = ("" if text.isdigit() else text), str(DEFAULT_PORT)  # a port alone names no host
         host = host.strip("[]")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(f"bootstrap.servers: {text!r} is not of the form HOST:PORT; write e.g. 127.0.0.1:9092")

@@ -54,8 +54,8 @@ def reconcile(member: StreamsMember, goal: Goal) -> StreamsMember:
 
 
 def _is_taken(place: Place, process: str, holders: Holders) -> bool:
-    """Whether a member holds the task in a way that keeps those of `process` from it; the member itself, too, until what
-    it gave up by this heartbeat is recorded."""
+    """Whether a member holds the task in a way that keeps those of `process` from it. The member itself counts, too,
+    until what it gave up by this heartbeat is recorded."""
     wanted, subtopology, partition = place
     return any(
         held_in == process or (wanted is Role.ACTIVE and role is Role.ACTIVE)
