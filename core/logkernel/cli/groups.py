@@ -12,7 +12,13 @@ from logkernel.cli.output import put_json, put_table
 from logkernel.cli.parameters import AnyCase, IntRange
 from logkernel.cli.topic_results import results_of
 from logkernel.cli.topics import complain, named_partitions
-from logkernel.errors import ConfigError, UnknownTopicOrPartition, UnsupportedVersion
+from logkernel.errors import (
+    ConfigError,
+    NonEmptyGroup,
+    UnknownMemberId,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
 from logkernel.vocabulary import GROUP_STATES, TopicPartition
 
 if TYPE_CHECKING:
@@ -73,6 +79,8 @@ def describe(
         wanted = list(names) or list(admin.list_groups())
         results = results_of(lambda: admin.describe_groups(wanted), wanted) if wanted else {}
         groups = [row for row in results.values() if not isinstance(row, Exception)]
+        if as_json or state:
+            streams_groups.find_assignors(admin, groups)
         if as_json:
             for group in groups:
                 put_json(_document(admin, group, _offsets(admin, group)))
@@ -135,7 +143,8 @@ def _ends(admin: Admin, names: list[TopicPartition]) -> dict[TopicPartition, int
 
 def _put_offsets(group: GroupDescription, rows: list[dict[str, Any]]) -> None:
     if not rows:
-        click.echo(f"Group {group.id} is {group.state} and has no offsets.", err=True)
+        why = "; --state tells what stops it" if group.state == streams_groups.NOT_READY else ""
+        click.echo(f"Group {group.id} is {group.state} and has no offsets{why}.", err=True)
         return
     columns = SHARE_COLUMNS if group.type == "share" else COLUMNS
     put_table(columns, [(group.id, *(NONE if cell is None else cell for cell in row.values())) for row in rows])
@@ -264,7 +273,8 @@ def reset_offsets(
     if bool(topics) == all_topics:
         raise click.UsageError("the partitions are not clear; give either --topic or --all-topics")
     with connection.admin() as admin:
-        share = _kind(admin, name) == "share"
+        kind = _kind(admin, name)
+        share = kind == "share"
         now = _current(admin, name, share)
         wanted = list(now) if all_topics else [TopicPartition(*row) for row in named_partitions(admin, topics)]
         if not wanted:
@@ -274,7 +284,7 @@ def reset_offsets(
             if share:
                 admin.alter_share_group_offsets(name, target)
             else:
-                admin.alter_consumer_group_offsets(name, target)
+                _commit(admin, name, target)
     if as_json:
         for place_, offset in target.items():
             put_json(
@@ -286,6 +296,16 @@ def reset_offsets(
     put_table(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
     if not execute:
         click.echo("Nothing was changed; pass --execute to reset the offsets.", err=True)
+    elif kind == streams_groups.TYPE:
+        click.echo(streams_groups.KEPT, err=True)
+
+
+def _commit(admin: Admin, name: str, target: dict[TopicPartition, int]) -> None:
+    """Raises `NonEmptyGroup` for what the protocol says of a group with members: that we are none."""
+    try:
+        admin.alter_consumer_group_offsets(name, target)
+    except UnknownMemberId:
+        raise NonEmptyGroup(f"{name}: the group has members; stop them first") from None
 
 
 def _kind(admin: Admin, name: str) -> str:
@@ -384,6 +404,8 @@ def remove_members(
     if bool(instance_ids or member_ids) == everyone:
         raise click.UsageError("the members are not clear; give either --all, or --instance-id and --member-id")
     with connection.admin() as admin:
+        if _kind(admin, name) == streams_groups.TYPE:
+            raise ConfigError(f"{name} is a Streams group, whose members can't be removed; stop its instances")
         try:
             admin.remove_members_from_group(name, instance_ids=instance_ids, member_ids=member_ids)
         except UnsupportedVersion as error:

@@ -39,8 +39,8 @@ USES: Final[Mapping[str, str]] = {
     "produce interceptor": "Choose it for a topic by `produce.interceptors=$name`.",
     "quota": "Choose it for a topic by `quotas=$name`.",
     "service": "A broker starts it by itself. Send it requests by `log.request(…)` of an embedded log.",
-    "task assignor": "Choose it on the broker by `group.streams.assignors=$name`, or for a group by"
-    " `streams.assignor.name=$name`.",
+    "task assignor": "Choose it on the broker by `group.streams.assignors=$name`; or by `sticky,$name` there, for the"
+    " groups with `streams.assignor.name=$name`.",
     "transport": "Use it as ever: it takes the place of the built-in transport `tcp`.",
 }
 NAMED: Final[Mapping[str, str]] = {"codec": "gzip", "transport": "tcp"}

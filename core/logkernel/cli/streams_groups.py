@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logkernel.cli.output import put_table
+from logkernel.errors import KafkaError
 
 if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
@@ -20,6 +21,27 @@ EPOCHS = (
     "TARGET-ASSIGNMENT-EPOCH", "TOPOLOGY-EPOCH", "MEMBER-EPOCH", "TARGET-ACTIVE", "TARGET-STANDBY", "TARGET-WARM-UP",
 )  # fmt: skip
 NOT_READY, ASSIGNING = "NotReady", "Assigning"
+OWN_ASSIGNOR, ASSIGNORS = "streams.assignor.name", "group.streams.assignors"
+KEPT = "Internal topics and state stores stay as they are; docs/streams-groups.md says how to begin anew."
+
+
+def find_assignors(admin: Admin, groups: list[GroupDescription]) -> None:
+    """Give each Streams group the assignor that its settings choose, which its description has no field for. A broker
+    without such settings has the one of the description."""
+    for group in groups:
+        if group.type == TYPE:
+            try:
+                own = _setting(admin, ("group", group.id), OWN_ASSIGNOR)
+                listed = own or _setting(admin, ("broker", str(group.coordinator)), ASSIGNORS)
+            except KafkaError:  # who may not see settings is not told the assignor
+                group.assignor = ""
+            else:
+                group.assignor = listed.split(",")[0].strip() or group.assignor
+
+
+def _setting(admin: Admin, resource: tuple[str, str], name: str) -> str:
+    (entries,) = admin.describe_configs(resource, names=[name]).values()
+    return (entries[name].value or "") if name in entries else ""
 
 
 def put_topologies(groups: list[GroupDescription]) -> None:
@@ -103,7 +125,8 @@ def problems(admin: Admin, group: GroupDescription) -> list[tuple[str, str]]:
             )
             found.append(("INCORRECTLY_PARTITIONED_TOPICS", detail))
     if group.state == ASSIGNING:
-        found.append(("ASSIGNMENT_DELAYED", f"the target is of epoch {group.assignment_epoch}, not {group.epoch}"))
+        detail = f"tasks are assigned soon: for epoch {group.assignment_epoch} they are, for {group.epoch} not yet"
+        found.append(("ASSIGNMENT_DELAYED", detail))
     return found
 
 

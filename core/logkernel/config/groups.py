@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logkernel.config.nearest import nearest
@@ -41,15 +41,20 @@ def group_value(config: BrokerConfig, own: Mapping[str, str], name: str) -> Any:
     return None if setting.default is None else setting.typed(setting.default)
 
 
+def _near(name: str, known: Collection[str]) -> str:
+    """Consumer, share and Streams groups have settings of one name, which a client knows without the prefix."""
+    alike = sorted(one for one in known if one.endswith(f".{name}"))
+    near = ", ".join(alike[:-1]) + f" or {alike[-1]}" if len(alike) > 1 else nearest(name, known)
+    return f"did you mean {near}?" if near else "DescribeConfigs lists all names"
+
+
 def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:
     """All of a group's own settings, one by one and together. Raises InvalidConfig, in Kafka's words."""
     known = config.definitions.group
     for name, text in own.items():
         setting = known.get(name)
         if setting is None:
-            near = nearest(name, known)
-            hint = f"did you mean {near}?" if near else "DescribeConfigs lists all names"
-            raise InvalidConfig(f"Unknown group config name: {name}; {hint}")
+            raise InvalidConfig(f"Unknown group config name: {name}; {_near(name, known)}")
         try:
             value = setting.typed(text)
         except ValueError as error:

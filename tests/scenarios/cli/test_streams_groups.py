@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from shells import Shell
 
+import logkernel
+from logkernel.contracts import MemberTasks, TaskAssignor, TaskFacts
+from logkernel.hookspecs import hookimpl
 from logkernel.requests.streams_groups import (
     Endpoint,
     KeyValue,
@@ -127,3 +131,81 @@ def test_members_of_other_groups_stand_in_a_table_of_their_own(app: Shell) -> No
     assert "in-0,in-1" in printed
     app("group describe app --members --topology", 2)
     assert "exclude one another" in app.error
+
+
+class Last:
+    """One member has all tasks."""
+
+    name = "last"
+
+    def assign(self, group: TaskFacts) -> Mapping[str, MemberTasks]:
+        tasks = [(name, number) for name, count in group.tasks.items() for number in range(count)]
+        return {max(group.members): MemberTasks(tasks)}
+
+
+class Plugin:
+    @hookimpl
+    def logkernel_task_assignor(self, name: str) -> TaskAssignor | None:
+        return Last() if name == "last" else None
+
+    @hookimpl
+    def logkernel_names(self) -> list[tuple[str, str]]:
+        return [("task assignor", "last")]
+
+
+def test_the_assignor_is_told_that_the_settings_choose(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was `sticky`, whichever assigned."""
+    with logkernel.open(plugins=[Plugin()], group_streams_assignors="last,sticky") as log:
+        address = log.listen()
+        monkeypatch.setenv("LOGKERNEL_BOOTSTRAP", address)
+        shell = Shell(log, address, capfdbinary, monkeypatch)
+        beat(shell, "m1", 0)
+        assert shell.table("group describe app --state")[0][3] == "last"
+        shell("config set group app streams.assignor.name=sticky")
+        assert shell.table("group describe app --state")[0][3] == "sticky"
+        assert shell.rows("group describe app")[0]["assignor"] == "sticky"
+
+
+def test_offsets_of_a_group_with_members_are_not_reset_and_the_remedy_is_told(app: Shell) -> None:
+    """It said that the group has no such member."""
+    app("topic create in --partitions 2")
+    settled(app, "m1")
+    app("group reset-offsets app -t in --to-earliest --execute", 1)
+    assert app.error == "logkernel: NonEmptyGroup: app: the group has members; stop them first\n"
+    app("group remove-members app --all", 2)
+    assert app.error == "logkernel: app is a Streams group, whose members can't be removed; stop its instances\n"
+
+
+def test_a_reset_says_what_it_leaves(app: Shell) -> None:
+    app("topic create in --partitions 2")
+    settled(app, "m1")
+    assert app.log.request(StreamsGroupHeartbeatRequest("app", "m1", -1)).error_code == 0
+    app("group reset-offsets app -t in --to-earliest --execute")
+    assert app.error.startswith("Internal topics and state stores stay as they are;")
+
+
+def test_a_group_that_is_not_ready_says_where_to_look(app: Shell) -> None:
+    beat(app, "m1", 0)
+    app("group describe app")
+    assert app.error == "Group app is NotReady and has no offsets; --state tells what stops it.\n"
+
+
+def test_an_application_that_comes_to_a_group_of_consumers_is_told_what_to_do(app: Shell) -> None:
+    app("topic create in")
+    with app.log.consumer("in", group="plain") as consumer:
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        first: dict[str, Any] = {"topology": TOPOLOGY, "process_id": "p", "rebalance_timeout_ms": 60_000}
+        first |= {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+        answer = app.log.request(StreamsGroupHeartbeatRequest("plain", "m", 0, **first))
+    assert answer.error_message.startswith("Group plain is not a streams group. Stop all of its members and wait until")
+
+
+def test_a_setting_without_its_prefix_is_refused_with_all_that_it_may_be(app: Shell) -> None:
+    """`session.timeout.ms` was taken for that of share groups."""
+    app("config set group app session.timeout.ms=50000", 1)
+    assert (
+        "did you mean consumer.session.timeout.ms, share.session.timeout.ms or streams.session.timeout.ms?" in app.error
+    )

@@ -32,7 +32,8 @@ from logkernel.requests.streams_groups import (
 
 def test_a_topology_must_stay_the_same(world: Any) -> None:
     beat(world, "m1", 0, topology=plain(1))
-    assert beat(world, "m2", 0, topology=plain(2)).error_code == INVALID_REQUEST
+    refused = beat(world, "m2", 0, topology=plain(2))
+    assert (refused.error_code, "delete the group" in refused.error_message) == (INVALID_REQUEST, True)
     other = Topology(1, [Subtopology("0", ["other"])])
     assert beat(world, "m2", 0, topology=other).error_code == INVALID_REQUEST
     stale = beat(world, "m2", 0, topology=plain(0))

@@ -167,7 +167,10 @@ def _group(coordinator: GroupCoordinator, group_id: str, owner: Group | None, co
             return StreamsGroup()
         raise GroupIdNotFound(f"Streams group {group_id} not found.")
     if owner is None or not comes or owner.consumer is not None or owner.state is not State.EMPTY:
-        raise GroupIdNotFound(f"Group {group_id} is not a streams group.")
+        raise GroupIdNotFound(
+            f"Group {group_id} is not a streams group. Stop all of its members and wait until their sessions have"
+            " ended, or use another application.id."
+        )
     if owner.recorded:
         coordinator.append(group_key(group_id), None)
     return StreamsGroup()

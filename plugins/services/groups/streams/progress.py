@@ -111,7 +111,10 @@ def _topology(coordinator: GroupCoordinator, group_id: str, group: StreamsGroup,
         coordinator.append(records.key(records.TOPOLOGY, group_id), records.encode_topology(brought))
         return brought
     if brought is not None and brought.epoch >= known.epoch and not brought.is_same(known):
-        raise InvalidRequest("Topology updates are not supported yet.")
+        raise InvalidRequest(
+            "Topology updates are not supported yet. To change the topology, stop all instances and delete the group;"
+            " give another application another application.id."
+        )
     return known
 
 
