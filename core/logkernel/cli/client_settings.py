@@ -93,12 +93,24 @@ def load(file: str | None, words: Iterable[str]) -> ClientSettings:
 def merged(file: str | None, said: Mapping[str, str]) -> ClientSettings:
     """Return what a file has, below what was said. In both, `${env:NAME}` and `${file:/path:key}` stand for what is
     there. Raises `ConfigError`."""
-    from logkernel.config.providers import resolved
-
     _check_spelling(said)
     found = {} if file is None else _read(file)
-    above = {name: resolved(value, f"--set {name}") for name, value in said.items()}
+    above = {name: _resolved(value, f"--set {name}") for name, value in said.items()}
     return ClientSettings({**found, **above}, frozenset(found) - above.keys())
+
+
+def _resolved(text: str, where: str) -> str:
+    """As `resolved`, with a warning for a provider that is none: its words are sent as they are, e.g. as a password."""
+    from logkernel.config.providers import resolved, unknown_provider
+
+    other = unknown_provider(text)
+    if other is not None:
+        click.echo(
+            f"logkernel: warning: {where}: ${{{other}:…}} is taken as it stands, as no provider is called {other}; use"
+            " env, file or directory",
+            err=True,
+        )
+    return resolved(text, where)
 
 
 def _check_spelling(names: Iterable[str]) -> None:
@@ -115,7 +127,6 @@ def _check_spelling(names: Iterable[str]) -> None:
 def _read(file: str) -> dict[str, str]:
     from logkernel.config.nearest import nearest
     from logkernel.config.properties import read_properties
-    from logkernel.config.providers import resolved
 
     try:
         text = Path(file).read_text(encoding="utf-8")
@@ -128,7 +139,7 @@ def _read(file: str) -> dict[str, str]:
         if row.name.startswith("config.providers"):
             continue  # they are there without being named
         if row.name in known:
-            found[row.name] = resolved(row.text, row.where)
+            found[row.name] = _resolved(row.text, row.where)
         else:
             near = nearest(row.name, known)
             hint = f"; did you mean {near}?" if near else ""

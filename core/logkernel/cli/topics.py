@@ -13,7 +13,7 @@ from logkernel.cli.output import put_json, put_table
 from logkernel.cli.partition_health import Ends, FollowerStatus, followers, lags, log_ends, min_isrs, state_of
 from logkernel.cli.topic_results import results_of
 from logkernel.cli.watching import watch, watch_option
-from logkernel.errors import TopicAlreadyExists, UnknownTopicOrPartition
+from logkernel.errors import TopicAlreadyExists, TopicAuthorizationFailed, UnknownTopicOrPartition
 from logkernel.vocabulary import TopicPartition, format_id
 
 if TYPE_CHECKING:
@@ -195,7 +195,15 @@ def _configs(admin: Admin, names: list[str]) -> dict[str, list[ConfigEntry]]:
     """The settings of each topic that differ from the default, in the broker's order."""
     if not names:
         return {}
-    found = admin.describe_configs([("topic", name) for name in names])
+    try:
+        found = admin.describe_configs([("topic", name) for name in names])
+    except TopicAuthorizationFailed as error:
+        results = error.results or {}
+        refused = [key.name for key, row in results.items() if isinstance(row, TopicAuthorizationFailed)] or names
+        raise TopicAuthorizationFailed(
+            f"{', '.join(refused)}: not authorized to describe the settings of the topic; ask for an ACL that allows"
+            " DESCRIBE_CONFIGS"
+        ) from None
     return {key.name: [entry for entry in rows.values() if not entry.is_default] for key, rows in found.items()}
 
 

@@ -57,6 +57,7 @@ def load(
     given = _layer(raw.broker, definitions, warnings, lenient=raw.lenient)
     last: dict[str, RawSetting] = {row.name: row for row in said}
     above = _layer(list(last.values()), definitions, warnings)
+    _check_opened(given, above, definitions)
     if election.ELECTION in above or election.UNCLEAN in above:
         given = {name: row for name, row in given.items() if name not in (election.ELECTION, election.UNCLEAN)}
     if "node.id" in above or "broker.id" in above:
@@ -232,6 +233,27 @@ def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) 
         if one.name not in names | {name.upper() for name in skipped}:
             known = ", ".join(sorted(names))
             raise refuse(advertised, f"no listener is called {one.name}", f"use a name from listeners ({known})")
+
+
+def _check_opened(file: Mapping[str, RawSetting], above: Mapping[str, RawSetting], definitions: Definitions) -> None:
+    """Refuse `--listen HOST:PORT` where the file has a listener that asks for more than plain text: an address without
+    a name is PLAINTEXT, so whoever moves such a broker to another port would open it to everybody."""
+    from logkernel.config.listeners import DEFAULT_NAME, parse_listeners, protocols_by_name
+
+    was, now = file.get("listeners"), above.get("listeners")
+    if was is None or now is None or now.where != "--listen" or "://" in now.text:
+        return
+    name = "listener.security.protocol.map"
+    row = above.get(name) or file.get(name)
+    try:
+        protocols = protocols_by_name(row.text if row is not None else definitions.broker[name].default or "")
+        names = [one.name for one in parse_listeners(was.text)]
+    except ValueError:
+        return  # the checks after this one say it
+    secured = [one for one in names if protocols.get(one, DEFAULT_NAME) != DEFAULT_NAME]
+    if secured and protocols.get(DEFAULT_NAME, DEFAULT_NAME) == DEFAULT_NAME:
+        problem = f"it would replace the listener {secured[0]} of {was.where} by one in plain text"
+        raise refuse(now, problem, f"name the listener: --listen {secured[0]}://{now.text}")
 
 
 def _of_no_listener(given: Mapping[str, RawSetting]) -> list[str]:

@@ -15,12 +15,19 @@ from logkernel.config.properties import read_properties
 from logkernel.errors import ConfigError
 
 MAX_FILE_BYTES: Final = 1 << 20
+_OTHER: Final = re.compile(r"\$\{([A-Za-z][\w-]*):[^}]*\}")
 _NAMED: Final = re.compile(r"\$\{(env|file|directory):(?:([^}]*):)?([^}:]*)\}")
 
 
 def names_another_place(text: str) -> bool:
     """Whether `resolved` would change it: what it gives may be a secret."""
     return _NAMED.search(text) is not None
+
+
+def unknown_provider(text: str) -> str | None:
+    """The name before the colon of a `${name:…}` that stays as it is."""
+    found = _OTHER.search(_NAMED.sub("", text))
+    return found[1] if found else None
 
 
 def resolved(text: str, where: str) -> str:

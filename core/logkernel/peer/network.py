@@ -279,7 +279,7 @@ class Network:
     def _why(node: Node) -> str:
         place = f"{node.host}:{node.port}"
         if node.state == CONNECTING:
-            return f"{place}: no connection within socket.connection.setup.timeout.ms"
+            return f"{place}: no connection, login included, within socket.connection.setup.timeout.ms"
         return f"{place}: no answer within request.timeout.ms" if node.in_flight else f"{place}: idle"
 
     # ------------------------------------------------------------ inside

@@ -245,13 +245,16 @@ SYNONYMS: Final = {
 }
 """librdkafka's name → Kafka's."""
 
+OAUTHBEARER_METHOD: Final = "sasl.oauthbearer.method"
+"""librdkafka's; `oidc` is taken in silence, as its lines for a token endpoint have to have it."""
+
 WITHOUT_EFFECT: Final = frozenset(
     (
         "ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation",
         "sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin", "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor", "sasl.login.refresh.buffer.seconds",
         "sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor",
-        "sasl.login.refresh.window.jitter", "sasl.oauthbearer.method", "sasl.oauthbearer.scope.claim.name",
+        "sasl.login.refresh.window.jitter", OAUTHBEARER_METHOD, "sasl.oauthbearer.scope.claim.name",
         "sasl.oauthbearer.sub.claim.name",
     )
 )  # fmt: skip

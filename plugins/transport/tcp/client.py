@@ -310,7 +310,13 @@ class ClientConnection:
             self.challenge = b""
             return
         if response.error_code:
-            raise error_for(response.error_code, response.error_message)
+            said = response.error_message
+            if self._mechanism == "OAUTHBEARER" and said and said.startswith("{"):
+                said = (
+                    f"the broker refuses the token ({said}); check its issuer, audience and lifetime: the broker's log"
+                )
+                said += " says why"
+            raise error_for(response.error_code, said)
         self._take(CHALLENGED)
         self.lifetime_ms = response.session_lifetime_ms
         self.challenge = response.auth_bytes

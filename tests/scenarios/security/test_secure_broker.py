@@ -152,6 +152,27 @@ def test_a_user_that_the_command_line_adds_may_do_what_an_acl_allows(
             producer.send("payments", b"x").result(WAIT_S)
 
 
+def test_describing_a_topic_says_which_acl_is_missing(
+    secure: Secure, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A producer's ACLs allow DESCRIBE, but not DESCRIBE_CONFIGS, which the command asks as well."""
+    given = ["-b", secure.address, "--command-config", str(secure.folder / "client.properties")]
+    monkeypatch.setattr("sys.stdin", io.StringIO("her secret\n"))
+    assert main(["cluster", "users", "set", "ann", "--password-stdin", *given]) == 0
+    assert main(["topic", "create", "orders", *given]) == 0
+    assert (
+        main(["cluster", "acl", "--add", "--allow-principal", "User:ann", "--producer", "--topic", "orders", *given])
+        == 0
+    )
+    capsys.readouterr()
+    assert (
+        main(["topic", "describe", "orders", *given, "-X", f"sasl.jaas.config={login_line('ann', 'her secret')}"]) == 1
+    )
+    said = capsys.readouterr().err
+    assert "orders: not authorized to describe the settings of the topic" in said
+    assert "DESCRIBE_CONFIGS" in said
+
+
 def login_line(user: str, password: str) -> str:
     login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
     return f'{login} username="{user}" password="{password}";'

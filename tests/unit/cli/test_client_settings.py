@@ -85,3 +85,13 @@ def test_a_word_without_name_or_value_is_refused_without_showing_a_value(word: s
     with pytest.raises(click.UsageError, match="not of the form NAME=VALUE") as refused:
         load(None, [word])
     assert SECRET not in str(refused.value)
+
+
+def test_a_provider_that_is_none_causes_a_warning_that_shows_no_value(capsys: pytest.CaptureFixture[str]) -> None:
+    found = load(None, ["sasl.password=${vault:hunter2-planted}", "client.id=${env:HOME}"])
+    assert found.connection()["sasl_password"] == "${vault:hunter2-planted}"
+    said = capsys.readouterr().err
+    assert "--set sasl.password: ${vault:…} is taken as it stands" in said
+    assert "use env, file or directory" in said
+    assert SECRET not in said
+    assert "client.id" not in said

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.listeners import Listener, address, parse_listeners
+from logkernel.config.loading import load
+from logkernel.config.sources import RawSetting
 from logkernel.errors import ConfigError
 
 PLAIN = {"listener.security.protocol.map": "IN:PLAINTEXT,OUT:PLAINTEXT,CONTROL:PLAINTEXT"}
@@ -268,3 +272,23 @@ def test_a_setting_of_a_listener_that_is_not_there_is_warned_of(name: str, said:
 
 def test_where_a_program_names_its_listener_as_it_listens_no_setting_is_warned_of() -> None:
     assert not BrokerConfig.load(None, {"listener.name.ssl.ssl.client.auth": "required"}).warnings
+
+
+SECURED = "listeners=OUT://127.0.0.1:9093\nlistener.security.protocol.map=OUT:SASL_SSL,PLAIN:PLAINTEXT\n"
+
+
+def test_an_address_for_a_secured_broker_does_not_open_it(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(SECURED)
+    with pytest.raises(ConfigError, match=r"in plain text; name the listener: --listen OUT://127\.0\.0\.1:0"):
+        load(file, [RawSetting("listeners", "127.0.0.1:0", "--listen")], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "option"), [("OUT://127.0.0.1:0", "--listen"), ("PLAIN://127.0.0.1:0", "--listen"), (":0", "--set")]
+)
+def test_a_listener_that_is_named_is_what_was_asked_for(tmp_path: Path, text: str, option: str) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(SECURED)
+    loaded = load(file, [RawSetting("listeners", text, option)], [])
+    assert loaded.given["listeners"].text == text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
 
+import logkernel
 from logkernel.errors import ConfigError
 from logkernel.security import login
 from logkernel.security.client_table import CLIENT_SECURITY
@@ -168,3 +170,31 @@ def test_settings_that_are_secret_are_known_by_both_names() -> None:
     assert is_secret("ssl.key.pem")
     assert not is_secret("sasl.username")
     assert not is_secret("linger.ms")
+
+
+@pytest.mark.parametrize("name", ["ssl.ca.location", "ssl_ca_location", "ssl.truststore.location"])
+def test_a_missing_file_is_named_by_the_setting_that_was_given(name: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        logkernel.connect("localhost:1", **{"security_protocol": "SSL", name: "/nope/ca.pem"})
+    assert f"{name.replace('_', '.')}=/nope/ca.pem" in str(refused.value)
+
+
+def test_a_misspelt_protocol_is_told_its_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean SASL_SSL"):
+        logkernel.connect("localhost:1", security_protocol="SASL-SSL")
+
+
+@pytest.mark.parametrize(("value", "warned"), [("oidc", False), ("OIDC", False), ("default", True)])
+def test_librdkafkas_method_of_a_token_endpoint_is_taken_in_silence(value: str, warned: bool) -> None:
+    given = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "http://localhost:1/token",
+        "sasl.oauthbearer.client.id": "me",
+        "sasl.oauthbearer.client.secret": SECRET,
+        "sasl.oauthbearer.method": value,
+    }
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        logkernel.connect("localhost:1", **given).close()
+    assert bool(found) is warned

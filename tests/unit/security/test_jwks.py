@@ -327,3 +327,9 @@ def wait_for(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
+
+
+def test_a_wrong_issuer_is_told_which_setting_says_the_right_one() -> None:
+    validate = validator(issuer="https://idp.example.com")
+    with pytest.raises(TokenRefused, match=r"have it issued by sasl\.oauthbearer\.expected\.issuer"):
+        validate(signed(iss="https://elsewhere.example.com"))

@@ -69,7 +69,10 @@ def test_a_passing_failure_is_tried_again(status: int) -> None:
 
 def test_it_is_tried_until_the_back_off_is_used_up() -> None:
     pauses: list[float] = []
-    with serving((503, b"")) as provider, pytest.raises(SaslAuthenticationFailed, match="HTTP status 503"):
+    with (
+        serving((503, b"")) as provider,
+        pytest.raises(SaslAuthenticationFailed, match="HTTP status 503; try again later"),
+    ):
         credentials(provider, retries=Retries(100, 1000)).fetch(pauses.append)
     assert pauses == [0.1, 0.2, 0.4]
 

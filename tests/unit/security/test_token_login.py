@@ -98,3 +98,9 @@ def test_cve_2025_27817_a_file_that_has_no_token_is_neither_sent_nor_shown(tmp_p
     with pytest.raises(SaslAuthenticationFailed) as refused:
         first(**{URL: file.as_uri()})
     assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("lifetime", ["x", b"60", True])
+def test_a_lifetime_that_is_no_number_is_said(lifetime: Any) -> None:
+    with pytest.raises(SaslAuthenticationFailed, match="as the token's lifetime; return seconds"):
+        first(**{HANDLER: lambda: ("token", lifetime)})

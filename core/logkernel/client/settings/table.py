@@ -32,7 +32,14 @@ from logkernel.config.values import (
     type_code,
 )
 from logkernel.errors import ConfigError
-from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOL, REFUSED, WITHOUT_EFFECT
+from logkernel.security.client_table import (
+    CLIENT_SECURITY,
+    OAUTHBEARER_METHOD,
+    PROTOCOL,
+    REFUSED,
+    SYNONYMS,
+    WITHOUT_EFFECT,
+)
 from logkernel.security.settings import NAMES as SECURITY_NAMES
 from logkernel.security.settings import PLAINTEXT, ClientSecurity, by_kafkas_names
 from logkernel.vocabulary import Secret
@@ -236,14 +243,26 @@ def load_table(
         if setting is None:
             raise ConfigError(_unknown(kind, name, table, refused))
         values[name] = _typed(setting, value)
-    _check_security(values, plain)
+    try:
+        _check_security(values, plain)
+    except ConfigError as error:
+        raise ConfigError(_by_given_names(str(error), given)) from error.__cause__
     return values, plain
+
+
+def _by_given_names(text: str, given: Mapping[str, Any]) -> str:
+    """An error that names a setting as it was given, where that was by librdkafka's name for it."""
+    for name, kafkas in SYNONYMS.items():
+        if name in given or name.replace(".", "_") in given:
+            text = text.replace(f"{kafkas}=", f"{name}=")
+    return text
 
 
 def _with_effect(given: dict[str, Any]) -> dict[str, Any]:
     for name in WITHOUT_EFFECT & given.keys():
-        warnings.warn(f"{name} has no effect here; leave it out", stacklevel=6)
-        del given[name]
+        value = given.pop(name)
+        if name != OAUTHBEARER_METHOD or str(value).lower() != "oidc":  # which is what happens here
+            warnings.warn(f"{name} has no effect here; leave it out", stacklevel=6)
     return given
 
 
@@ -301,8 +320,14 @@ def _typed(setting: ClientSetting, value: Any) -> Any:
         if found is not None and setting.validator is not None:
             setting.validator(found)
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"{setting.name}={value!r}: {error}") from None
+        raise ConfigError(f"{setting.name}={value!r}: {error}{_hint(setting, found)}") from None
     return found
+
+
+def _hint(setting: ClientSetting, value: Any) -> str:
+    words = getattr(setting.validator, "words", ())
+    near = nearest(value, words) if words and isinstance(value, str) else None
+    return f"; did you mean {near}?" if near else ""
 
 
 def _converted(setting: ClientSetting, value: Any) -> Any:

@@ -16,7 +16,9 @@ def text_of(claims: Mapping[str, Any], name: str) -> str:
     """A claim that names a principal: not empty, and without characters that would forge a log."""
     value = claims.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise TokenRefused(f"the token has no text as its claim {name!r}; set the name of the right claim")
+        raise TokenRefused(
+            f"the token has no text as its claim {name!r}; name the right claim by sasl.oauthbearer.sub.claim.name"
+        )
     if any(unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") for one in value):
         raise TokenRefused(f"the token's claim {name!r} has control characters; name the principal without them")
     return value.strip()

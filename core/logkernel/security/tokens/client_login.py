@@ -94,6 +94,11 @@ def _called(function: Callable[[], object]) -> Fetched:
         raise SaslAuthenticationFailed(
             f"no token for OAUTHBEARER: the function of {HANDLER} returned a {type(token).__name__}; return text"
         )
+    if lifetime_s is not None and (isinstance(lifetime_s, bool) or not isinstance(lifetime_s, int | float)):
+        raise SaslAuthenticationFailed(
+            f"no token for OAUTHBEARER: the function of {HANDLER} returned a {type(lifetime_s).__name__} as the token's"
+            " lifetime; return seconds, as a number"
+        )
     return Fetched(token, lifetime_s)
 
 

@@ -81,12 +81,18 @@ def request(endpoint: Endpoint, method: str, headers: Mapping[str, str], body: b
         connection.close()
     if not 200 <= answer.status < 300:
         raise HttpFailed(
-            f"{shown} answered with HTTP status {answer.status}; check the URL, and id and secret of the client",
+            f"{shown} answered with HTTP status {answer.status}; {_remedy(answer.status)}",
             retriable=answer.status not in _FATAL and answer.status >= 400,
         )
     if len(data) > MAX_RESPONSE_BYTES:
         raise HttpFailed(f"{shown} answered with more than {MAX_RESPONSE_BYTES} bytes; check the URL", retriable=False)
     return data
+
+
+def _remedy(status: int) -> str:
+    if status >= 500 or status == 429:
+        return "try again later; its own log says why"
+    return "check the URL, and id and secret of the client"
 
 
 def _connection(endpoint: Endpoint, parts: SplitResult) -> http.client.HTTPConnection:

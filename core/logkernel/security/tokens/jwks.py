@@ -103,7 +103,7 @@ class JwksValidator:
         except TokenRefused:
             raise
         except Exception as error:  # of a text that anyone may write: PyJWT lets some errors of its parts through
-            raise TokenRefused(f"the token does not count ({_reason(error)}); fetch another") from None
+            raise TokenRefused(f"the token does not count ({_reason(error)}); {_remedy(error)}") from None
         return Validated(
             text_of(claims, self.sub_claim), int(number_of(claims, "exp") * 1000), scope_of(claims, self.scope_claim)
         )
@@ -140,10 +140,24 @@ class JwksValidator:
         key = keys.get(kid)
         if key is None:
             self.missed()
-            raise TokenRefused("the token is signed by a key that is not in the JWKS; check issuer and JWKS")
+            raise TokenRefused(
+                "the token is signed by a key that is not in the JWKS, which is now read again; if tokens are refused"
+                " after that, check their issuer and sasl.oauthbearer.jwks.endpoint.url"
+            )
         if algorithm not in key.algorithms:
             raise TokenRefused("the token's algorithm is not that of its key; check its provider")
         return key
+
+
+def _remedy(error: Exception) -> str:
+    """For whoever runs the broker, who reads it in the log."""
+    import jwt
+
+    if isinstance(error, jwt.InvalidAudienceError):
+        return "have it issued for one of sasl.oauthbearer.expected.audience, or correct that"
+    if isinstance(error, jwt.InvalidIssuerError):
+        return "have it issued by sasl.oauthbearer.expected.issuer, or correct that"
+    return "fetch another"
 
 
 def _reason(error: Exception) -> str:
