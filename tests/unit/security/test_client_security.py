@@ -198,3 +198,9 @@ def test_librdkafkas_method_of_a_token_endpoint_is_taken_in_silence(value: str, 
         warnings.simplefilter("always")
         logkernel.connect("localhost:1", **given).close()
     assert bool(found) is warned
+
+
+def test_a_misspelt_name_of_librdkafkas_is_told_its_nearest() -> None:
+    """It was told `ssl.key.location`, as only Kafka's names were looked at."""
+    with pytest.raises(ConfigError, match=r"did you mean ssl\.ca\.location"):
+        logkernel.connect("localhost:1", **{"security.protocol": "SSL", "ssl.ca.locaton": "ca.pem"})

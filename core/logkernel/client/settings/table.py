@@ -304,7 +304,7 @@ def _without_aliases(given: dict[str, Any], aliases: Mapping[str, str]) -> dict[
 def _unknown(kind: str, name: str, table: Mapping[str, ClientSetting], refused: Mapping[str, str]) -> str:
     if name in refused:
         return f"{name} is not supported: {refused[name]}"
-    near = nearest(name, table)
+    near = nearest(name, (*table, *SYNONYMS))
     hint = f"; did you mean {near}?" if near else "; check the name"
     article = "an" if kind[0] in "aeiou" else "a"
     return f"{name}: {article} {kind} has no such setting{hint}"
