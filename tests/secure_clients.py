@@ -121,7 +121,7 @@ def kafka_python(bootstrap: str, login: Login, topic: str) -> list[bytes]:
 def aiokafka(bootstrap: str, login: Login, topic: str) -> list[bytes]:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
     from aiokafka.abc import AbstractTokenProvider
-    from aiokafka.errors import KafkaError
+    from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
     class Provider(AbstractTokenProvider):
         async def token(self) -> str:
@@ -134,6 +134,7 @@ def aiokafka(bootstrap: str, login: Login, topic: str) -> list[bytes]:
     async def go() -> list[bytes]:
         settings: dict[str, Any] = {
             "bootstrap_servers": bootstrap,
+            "request_timeout_ms": 15_000,
             "security_protocol": login.protocol,
             "ssl_context": context,
             "sasl_mechanism": login.mechanism or "PLAIN",
@@ -147,9 +148,14 @@ def aiokafka(bootstrap: str, login: Login, topic: str) -> list[bytes]:
         except KafkaError as error:
             await producer.stop()
             raise Refused(error) from error
-        for value in VALUES:
-            await producer.send_and_wait(topic, value, partition=0)
-        await producer.stop()
+        try:
+            for value in VALUES:
+                await producer.send_and_wait(topic, value, partition=0)
+        except UnknownTopicOrPartitionError as error:
+            # It takes no note of a refused token: its Metadata is answered ILLEGAL_SASL_STATE, as by Kafka.
+            raise Refused(error) from error
+        finally:
+            await producer.stop()
         consumer = AIOKafkaConsumer(topic, auto_offset_reset="earliest", group_id=None, **settings)
         await consumer.start()
         try:

@@ -16,12 +16,15 @@ from typing import Any
 
 import tool_steps
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource
 from mixed_brokers import KAFKA, OURS, Members
 
 TOPICS, CONFIGS, REASSIGN = tool_steps.TOPICS, tool_steps.CONFIGS, tool_steps.REASSIGN
 OFFSETS, CONSUMERS, TRANSACTIONS = tool_steps.OFFSETS, tool_steps.CONSUMERS, tool_steps.TRANSACTIONS
 ELECT = tool_steps.TOOLS + "LeaderElectionCommand"
 LOG_DIRS = tool_steps.TOOLS + "LogDirsCommand"
+THROTTLE = "10000000"
+"""Bytes a second."""
 CLUSTERS = {
     "kafka": {1: KAFKA, 2: KAFKA, 3: KAFKA},
     "ours": {1: OURS, 2: OURS, 3: OURS},
@@ -56,6 +59,17 @@ class Steps:
 
         for topic in topics:
             self.cluster.until(partial(is_whole, topic), f"{topic} is in sync")
+
+    def unthrottled(self, node: int) -> None:
+        """A broker of Kafka learns by a watch that its throttles were taken away, after that was answered."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(node))
+
+        def has_none() -> bool:
+            entries = admin.describe_configs([resource])[resource].result(30)
+            return all(entry.value != THROTTLE for name, entry in entries.items() if name.endswith("throttled.rate"))
+
+        self.cluster.until(has_none, f"broker {node} is not throttled")
 
     def led(self, topic: str, leader: int) -> None:
         self.cluster.until(lambda: self.cluster.rows(topic)[0].leader == leader, f"broker {leader} leads {topic}")
@@ -173,7 +187,7 @@ def reassignments_under_way(do: Steps) -> None:
 def throttles(do: Steps) -> None:
     tool = do.tool
     file = ("--reassignment-json-file", do.plan("throttled.json", ("m", 0, (1, 2))))
-    tool("throttled", REASSIGN, *file, "--execute", "--throttle", "10000000")
+    tool("throttled", REASSIGN, *file, "--execute", "--throttle", THROTTLE)
     for node in "123":
         tool(f"throttle of broker {node}", CONFIGS, "--describe", "--entity-type", "brokers", "--entity-name", node)
     tool("throttle of topic", CONFIGS, "--describe", "--entity-type", "topics", "--entity-name", "m")
@@ -181,6 +195,7 @@ def throttles(do: Steps) -> None:
     do.whole("m")
     tool("throttled verify", REASSIGN, *file, "--verify")
     tool("throttle of topic ended", CONFIGS, "--describe", "--entity-type", "topics", "--entity-name", "m")
+    do.unthrottled(1)
     tool("throttle of broker ended", CONFIGS, "--describe", "--entity-type", "brokers", "--entity-name", "1")
 
 
