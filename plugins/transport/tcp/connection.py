@@ -69,6 +69,7 @@ TRANSITIONS: Final = {
 """(state, event) → next state; an event that is not listed for a state changes nothing."""
 
 PRODUCE: Final = 0
+FETCH: Final = 1
 
 
 def no_clock() -> int:
@@ -192,7 +193,7 @@ class ServerConnection:
     @property
     def wants_data(self) -> bool:
         room = len(self.unanswered) < self._most_unanswered and self.output_bytes < MAX_OUTPUT_BYTES
-        return self.state == OPEN and room
+        return self.state == OPEN and room and not (self.has_more and self._fetch_waits())
 
     @property
     def idle(self) -> bool:
@@ -216,7 +217,7 @@ class ServerConnection:
         try:
             while end - pos >= 4:
                 full = len(self.unanswered) >= self._most_unanswered or self.output_bytes >= MAX_OUTPUT_BYTES
-                if left == 0 or full or self.state != OPEN:
+                if left == 0 or full or self.state != OPEN or (self.unanswered and self._fetch_waits()):
                     self.has_more = True
                     break
                 size = I32.unpack_from(view, pos)[0]
@@ -236,6 +237,13 @@ class ServerConnection:
         finally:
             self._feeding = False
         return pos if self.state == OPEN else end
+
+    def _fetch_waits(self) -> bool:
+        """Whether the last request is a Fetch that waits for records. What comes behind it is looked at when it is
+        answered, as by Kafka: an end offset told by ListOffsets would be older than what the Fetch brings, and Kafka's
+        consumer sets its watermark back by it."""
+        last = self.unanswered[-1] if self.unanswered else None
+        return last is not None and last.codec.key == FETCH and last.parts is None
 
     def _feed_token(self, view: memoryview, size: int) -> int:
         """A frame that is no request: a token of SASL after SaslHandshake v0, else refused. Returns the bytes used."""

@@ -22,7 +22,7 @@ from logkernel.plugins.transport.tcp.connection import (
     UNANSWERABLE,
     ServerConnection,
 )
-from logkernel.requests.data import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from logkernel.requests.data import FetchResponse, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 STATES = (OPEN, DRAINING, CLOSED)
 EVENTS = (REFUSED, UNANSWERABLE, LAST_ANSWERED, LOST)
@@ -97,3 +97,24 @@ def test_reading_is_timed_from_when_that_is_asked_for(
     assert first.reading_ns() == 0
     machine.feed(memoryview(wire.heartbeat(3)))
     assert door.seen[-1][1].reading_ns() == 100
+
+
+def test_a_request_behind_a_fetch_that_waits_is_looked_at_when_that_is_answered(
+    machine: ServerConnection, wire: Any, door: Any
+) -> None:
+    fetch = wire.frame("Fetch", 4, 1, struct.pack(">iiiibi", -1, 500, 1, 1 << 20, 0, 0))
+    sent = memoryview(fetch + wire.heartbeat(2))
+    assert machine.feed(sent) == len(fetch)
+    assert [type(request).__name__ for request, _ in door.seen] == ["FetchRequest"]
+    assert (machine.has_more, machine.wants_data) == (True, False)
+    door.parked.pop()(FetchResponse())
+    assert machine.wants_data
+    machine.feed(sent[len(fetch) :])
+    assert [type(request).__name__ for request, _ in door.seen] == ["FetchRequest", "HeartbeatRequest"]
+
+
+def test_a_fetch_that_waits_with_nothing_behind_it_does_not_stop_reading(
+    machine: ServerConnection, wire: Any, door: Any
+) -> None:
+    machine.feed(memoryview(wire.frame("Fetch", 4, 1, struct.pack(">iiiibi", -1, 500, 1, 1 << 20, 0, 0))))
+    assert machine.wants_data, "the end of the connection is to be noticed"
