@@ -152,16 +152,21 @@ def test_a_new_controller_does_not_delete_a_later_topic_of_the_same_name() -> No
     assert "StopReplica" not in kinds(cluster.seen(1))
 
 
-def test_a_log_in_an_offline_directory_is_deleted_when_its_broker_is_back() -> None:
-    cluster = Cluster(topic("t", ONE, row("1")))
-    cluster.run()
+def deleted_out_of_reach(cluster: Cluster) -> Answered:
+    """Topic t is deleted while broker 1 has its log in a directory that is offline; what comes of its answer."""
     cluster.orders.fold([MetadataChange("topic", "t", None)])
     for _ in range(2):
         cluster.deliver(1)
     request = cluster.orders.next_request(1, cluster.now)
     assert isinstance(request, StopReplicaRequest)
     offline = StopReplicaResponse(partition_errors=[StopReplicaPartitionError("t", 0, KafkaStorageError.code)])
-    assert cluster.orders.on_answer(1, request, offline, cluster.now) == Answered()
+    return cluster.orders.on_answer(1, request, offline, cluster.now)
+
+
+def test_a_log_in_an_offline_directory_is_deleted_when_its_broker_is_back() -> None:
+    cluster = Cluster(topic("t", ONE, row("1")))
+    cluster.run()
+    assert deleted_out_of_reach(cluster) == Answered()
     cluster.run()
     assert cluster.followers[1].logs == {("t", 0): ONE}
     cluster.start(1)
@@ -172,13 +177,7 @@ def test_a_log_in_an_offline_directory_is_deleted_when_its_broker_is_back() -> N
 def test_a_later_topic_of_the_same_name_is_not_deleted_when_its_broker_is_back() -> None:
     cluster = Cluster(topic("t", ONE, row("1")))
     cluster.run()
-    cluster.orders.fold([MetadataChange("topic", "t", None)])
-    for _ in range(2):
-        cluster.deliver(1)
-    request = cluster.orders.next_request(1, cluster.now)
-    assert isinstance(request, StopReplicaRequest)
-    offline = StopReplicaResponse(partition_errors=[StopReplicaPartitionError("t", 0, KafkaStorageError.code)])
-    cluster.orders.on_answer(1, request, offline, cluster.now)
+    deleted_out_of_reach(cluster)
     cluster.followers[1].logs.clear()  # out of reach
     cluster.orders.fold([topic("t", OTHER, row("1"))])
     cluster.run()
