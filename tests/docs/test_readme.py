@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -121,3 +123,37 @@ def test_the_map_of_the_house_is_complete() -> None:
     kinds = [path.name for path in (ROOT / "plugins").iterdir() if (path / "__init__.py").exists()]
     for name in [*rooms, *kinds]:
         assert f"{name}/" in text, f"docs/architecture.md does not know {name}/"
+
+
+SOME_PYTHON = """#!/bin/sh
+case "$*" in
+  -c*) exec {python} "$@" ;;
+  *--lf*) echo "again: $*"; exit {again} ;;
+  *) mkdir -p .pytest_cache/v/cache; echo '{failed}' > .pytest_cache/v/cache/lastfailed; exit {first} ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "failed", "again", "code"),
+    [(0, 0, 1, 0), (1, 1, 0, 0), (1, 3, 0, 0), (1, 3, 1, 1), (1, 4, 0, 1), (2, 1, 0, 2), (1, 0, 5, 5)],
+    ids=["passed", "one", "three", "not-alone-either", "four", "interrupted", "none-named"],
+)
+def test_continuous_integration_gives_three_tests_a_second_try_alone(
+    tmp_path: Path, first: int, failed: int, again: int, code: int
+) -> None:
+    text = (ROOT / ".ci" / "run").read_text()
+    head, _, _ = text.partition("\nNEEDED_GB")
+    (most,) = re.findall(r"^MOST_AGAIN=\d+$", text, re.MULTILINE)
+    (block,) = re.findall(r"^code=0\n.+?^fi$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_text(f'{head}\nstep() {{ echo "$1"; }}\nworkers=4\n{most}\n{block}\n')
+    tool = tmp_path / ".venv-test" / "bin" / "python"
+    tool.parent.mkdir(parents=True)
+    names = json.dumps({f"tests/test_{number}.py::test": True for number in range(failed)})
+    tool.write_text(SOME_PYTHON.format(python=sys.executable, again=again, failed=names, first=first))
+    tool.chmod(0o755)
+    done = subprocess.run(["bash", str(tmp_path / ".ci" / "run")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("again: -m pytest --rest --lf" in done.stdout) == (first == 1 and failed <= 3)
+    assert done.stdout.count("passed only alone") == (failed if first == 1 and not code else 0)

@@ -343,7 +343,8 @@ class Bulk:
         return ["producer_byte_rate"]
 
     def limit(self, quota_type, principal, client_id):
-        return ClientLimit(10_000, ("bulk",)) if client_id.startswith("bulk") else None
+        limited = quota_type in self.limited_types() and client_id.startswith("bulk")
+        return ClientLimit(10_000, ("bulk",)) if limited else None
 
 
 @hookimpl
