@@ -34,18 +34,26 @@ class EntryPoint:
 
 
 def entry_points(group: str, paths: Sequence[str] | None = None) -> Iterator[EntryPoint]:
-    """Those of `group` on `paths` (None: `sys.path`); of two distributions with one name the first found counts."""
+    """Those of `group` on `paths` (None: `sys.path`); of two distributions with one name the first found counts, as
+    beside an editable install, whose folder of sources has one, too."""
     seen: set[str] = set()
     section = f"[{group}]".encode()
     for folder in sys.path if paths is None else paths:
         for name in _listed(folder or "."):
-            if not name.endswith(SUFFIXES) or (key := name.split("-")[0].lower()) in seen:
+            stem, suffix = os.path.splitext(name)
+            written = stem.partition("-")[0]
+            if suffix not in SUFFIXES or (key := _normalized(written)) in seen:
                 continue
             seen.add(key)
             info = os.path.join(folder, name)
             text = _read(f"{info}/entry_points.txt")
             if section in text:
-                yield from _parse(text.decode(), group, _distribution(info) or name.split("-")[0])
+                yield from _parse(text.decode(), group, _distribution(info) or written)
+
+
+def _normalized(name: str) -> str:
+    """A distribution's name in the one spelling of all that mean it (PEP 503, with `_`)."""
+    return "_".join(filter(None, name.lower().replace(".", "_").replace("-", "_").split("_")))
 
 
 def _listed(folder: str) -> list[str]:

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from logkernel.attrs_lite import field, frozen
 from logkernel.config.nearest import nearest
-from logkernel.config.providers import names_another_place
+from logkernel.config.providers import names_another_place, unknown_provider
 from logkernel.config.sources import RawSetting
 from logkernel.config.yaml_nodes import compose, empty, pairs, setting
 from logkernel.errors import ConfigError
@@ -172,6 +172,20 @@ def _known_to_spark(block: Block) -> None:
             raise ConfigError(f"{row.where}: {name}: a setting of Spark begins with spark., and there is master")
 
 
+def _unknown_parameter(at: RawSetting, known: Collection[str], what: str) -> ConfigError:
+    if known:
+        return unknown(at, known, what)
+    return ConfigError(f"{at.where}: {at.name}: there is no such {what}; declare it in `parameters:`")
+
+
+def _unknown_provider(where: str, provider: str) -> ConfigError:
+    """For `${provider:…}`; what follows the colon is not shown."""
+    return ConfigError(
+        f"{where}: ${{{provider}:…}}: no provider is called {provider}; use ${{env:NAME}}, ${{file:/path:key}} or"
+        f" ${{directory:/path:file}}, and have {provider} set that variable or write that file"
+    )
+
+
 class _Values:
     """The parameters of a file, and what they are this time."""
 
@@ -181,7 +195,7 @@ class _Values:
             found[name] = None if empty(node) else setting(name, at, node).text
         for name in given:
             if name not in found:
-                raise unknown(RawSetting(name, given[name], "--set"), found, f"parameter in {file}")
+                raise _unknown_parameter(RawSetting(name, given[name], "--set"), found, f"parameter in {file}")
         self._values = {**found, **given}
 
     def filled(self, row: RawSetting) -> RawSetting:
@@ -196,7 +210,9 @@ class _Values:
             if names_another_place(match[0]):
                 return match[0]  # read where the log is opened, so that no plan has it
             if name not in self._values:
-                raise unknown(RawSetting(name, "", row.where), self._values, "parameter")
+                if (provider := unknown_provider(match[0])) is not None:
+                    raise _unknown_provider(row.where, provider)
+                raise _unknown_parameter(RawSetting(name, "", row.where), self._values, "parameter")
             found = self._values[name]
             if found is None:
                 raise ConfigError(f"{row.where}: the parameter {name} has no value; give it by --set {name}=…")

@@ -9,9 +9,9 @@ from logkernel.installed import entry_points
 
 @pytest.mark.parametrize("group", ["logkernel", "console_scripts", "pytest11"])
 def test_the_same_as_the_standard_library(group):
-    known = {(point.name, point.value.partition("[")[0].strip()) for point in metadata.entry_points(group=group)}
+    known = [(point.name, point.value.partition("[")[0].strip()) for point in metadata.entry_points(group=group)]
     assert known
-    assert {(point.name, point.target) for point in entry_points(group)} == known
+    assert sorted((point.name, point.target) for point in entry_points(group)) == sorted(known)
 
 
 def test_distributions_have_their_names():
@@ -36,3 +36,17 @@ def test_attributes_extras_and_shadowed_distributions(tmp_path):
     import os.path
 
     assert found[0].load() is os.path.join
+
+
+@pytest.mark.parametrize("sources", ["acme_one.egg-info", "Acme.One-1.0.egg-info", "acme__one-2.dist-info"])
+def test_an_editable_install_has_each_plugin_once(tmp_path, sources):
+    """Its folder of sources has a description, too, whose name is written in another way."""
+    installed = tmp_path / "site-packages"
+    distribution(installed, "acme-one", "[logkernel]\npath = os.path\n")
+    info = tmp_path / "sources" / sources
+    info.mkdir(parents=True)
+    (info / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: acme-one\n")
+    (info / "entry_points.txt").write_text("[logkernel]\npath = os.path\n")
+    found = list(entry_points("logkernel", [str(installed), str(tmp_path / "sources")]))
+    assert [point.name for point in found] == ["path"]
+    assert len(list(entry_points("logkernel", [str(tmp_path / "sources")]))) == 1, "the sources alone count, too"

@@ -60,7 +60,11 @@ def test_parameters_are_filled_in() -> None:
         (COPY + "tables: {input: {topic: x}}\n", "p.yaml:7: table input"),
         (COPY + "tables: {a-b: {topic: x}}\n", "p.yaml:7: table a-b"),
         (COPY.replace("name: p", "name: a/b"), "p.yaml:1: name=a/b"),
-        (COPY.replace("topic: b", "topic: '${x}'"), "p.yaml:6: x: there is no such parameter"),
+        (
+            COPY.replace("topic: b", "topic: '${x}'"),
+            "p.yaml:6: x: there is no such parameter; declare it in `parameters:`",
+        ),
+        (COPY.replace("topic: b", "topic: '${x}'") + "parameters: {day: 1}", "x: .* parameter; known are day$"),
         (COPY.replace("topic: b", "topic: '${x}'") + "parameters: {x: }", "p.yaml:6: the parameter x has no value"),
         (COPY.replace("steps:", "steps: {}\nsteps:"), "stands here and on line"),
         (HEAD + "steps: {}", "p.yaml:3: there is no step"),
@@ -72,7 +76,17 @@ def test_what_is_wrong_is_named(text: str, said: str) -> None:
         spec(text)
 
 
+def test_a_provider_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigError) as raised:
+        spec(COPY.replace("topic: b", 'topic: b, kafka.sasl.password: "${vault:hunter2-planted}"'))
+    said = str(raised.value)
+    assert "p.yaml:6: ${vault:…}: no provider is called vault; use ${env:NAME}, ${file:/path:key}" in said
+    assert "hunter2" not in said
+
+
 def test_a_parameter_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--set: day: .* in p.yaml; declare it in `parameters:`$"):
+        spec(COPY, day="y")
     with pytest.raises(ConfigError, match=r"--set: dat: there is no such parameter in p.yaml; did you mean day\?"):
         spec(COPY + "parameters: {day: x}\n", dat="y")
 
