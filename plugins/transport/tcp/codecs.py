@@ -15,6 +15,8 @@ from .wire import Part
 
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36
+OWN_KEYS: Final = frozenset({registry.API_VERSIONS_KEY, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+"""APIs that a connection may answer, not the broker."""
 
 
 class ApiCodec:
@@ -28,8 +30,7 @@ class ApiCodec:
     def __init__(self, api: Api, version: int) -> None:
         self.api = api
         self.key = api.key
-        self.is_own = api.key in (registry.API_VERSIONS_KEY, SASL_HANDSHAKE, SASL_AUTHENTICATE)
-        """Whether the connection may answer it, not the broker."""
+        self.is_own = api.key in OWN_KEYS
         self.version = version
         self.flexible = version >= api.row.flexible_from
         head = FLEXIBLE_FRAME_HEAD if self.flexible and api.key != registry.API_VERSIONS_KEY else FRAME_HEAD

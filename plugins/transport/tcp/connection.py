@@ -38,7 +38,7 @@ from logkernel.vocabulary import ANONYMOUS, FileSlice, Principal
 
 from . import registry
 from .api import Row
-from .codecs import SASL_HANDSHAKE, ApiCodec, PendingResponse
+from .codecs import OWN_KEYS, SASL_HANDSHAKE, ApiCodec, PendingResponse
 from .frames import MIN_REQUEST, REQUEST_HEAD, diagnose, read_client_id, skip_tags
 from .releases import NEWEST, Release
 from .sasl_gate import Offload
@@ -67,6 +67,9 @@ TRANSITIONS: Final = {
     (CLOSED, LOST): CLOSED,
 }
 """(state, event) → next state; an event that is not listed for a state changes nothing."""
+
+MAX_STRAY_BYTES: Final = 4096
+"""Of a request that strays into an authentication and is answered: to write that answer takes its names."""
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -257,6 +260,8 @@ class ServerConnection:
     def _on_request(self, body: memoryview) -> None:
         begun_ns = self._mono_ns() if self._times_reading else 0
         key, version, correlation_id = REQUEST_HEAD.unpack_from(body)
+        if self.principal is None and self._turned_away_unread(key, len(body)):
+            return
         try:
             codec = self.codecs.get((key, version)) or self._codec(key, version, correlation_id)
             if codec is None:
@@ -289,15 +294,15 @@ class ServerConnection:
         codec = pending.codec
         if codec.is_own and self._answers(pending, request):
             return
+        context = self._contexts.get(codec) or self._context(codec)
+        if context is None:
+            self._turn_away(pending, request)
+            return
         if codec.refusal is not None:
             refusal = codec.refusal(request)
             if refusal is not None:
                 self.answer(pending, refusal)
                 return
-        context = self._contexts.get(codec) or self._context(codec)
-        if context is None:
-            self._turn_away(pending, request)
-            return
         try:
             self.door.submit(request, context, partial(self.answer, pending))
         except Exception:
@@ -349,6 +354,16 @@ class ServerConnection:
             commands=commands, mute=self._hold_back, principal=self.principal, reading_ns=self._hold_back.reading_ns,
         )  # fmt: skip
         return context
+
+    def _turned_away_unread(self, key: int, size: int) -> bool:
+        """Whether a request, which came before it is known who the client is, was refused without a look at it: to
+        read one costs many times what it costs to send."""
+        gate = self._gate
+        if gate is None or key in OWN_KEYS or (gate.is_exchanging and size <= MAX_STRAY_BYTES):
+            return False
+        row = registry.BY_KEY.get(key)
+        gate.on_unread(f"a request of API key {key}" if row is None else row.name)
+        return True
 
     def _turn_away(self, pending: PendingResponse, request: Any) -> None:
         """A request came before it is known who the client is."""

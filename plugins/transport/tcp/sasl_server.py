@@ -124,6 +124,18 @@ class SaslConnection:
         """Answer what follows a SaslHandshake of version 0."""
         self._on_message(token, self._answer_token)
 
+    @property
+    def is_exchanging(self) -> bool:
+        return self._gate.is_exchanging
+
+    def on_unread(self, name: str) -> None:
+        """A request that does not pass, which is not read: refuse it without an answer."""
+        try:
+            refused: Exception = self._gate.on_other(name)
+        except OutOfTurn as error:
+            refused = error
+        self._connection.refuse(str(refused))
+
     def on_other(self, pending: Any, request: Any) -> None:
         """A request that does not pass: refuse it, with an answer if it strayed into an exchange."""
         try:

@@ -8,8 +8,10 @@
     TAGGED_FIELDS    uvarint count | (uvarint tag | uvarint size | bytes)*
 
 All integers are big-endian. Nothing that a peer counts is believed: a length must fit into the bytes
-that are there, and all arrays of a message together may hold `FEW_ELEMENTS` elements; in an order of a
-controller and in an answer that was asked for, one for each `ELEMENT_BYTES` where that is more.
+that are there, and all arrays of a message together, and the tagged fields of its structs, may hold `FEW_ELEMENTS`
+elements; in an order of a controller and in an answer that was asked for, one for each `ELEMENT_BYTES` where that is
+more. A struct has at most `MAX_TAGS` tagged fields, each once: their values are read where a tag says, be it long or
+not, so one that came again and again would have the same bytes read as often.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ FEW_ELEMENTS: Final = 1 << 20
 """Elements of all arrays of a client's request; one costs memory that its bytes on the wire do not show."""
 ELEMENT_BYTES: Final = 4
 """Of a broker's id. An order that tells of 150,000 partitions with three replicas each holds a million of them."""
+MAX_TAGS: Final = 1_000
+"""Tagged fields of one struct; those of Kafka have less than ten."""
 
 Part = bytes | bytearray | memoryview | FileSlice
 """A piece of an encoded message; file slices are sent without being read."""
@@ -183,7 +187,8 @@ class Cursor:
     def tags(self) -> list[tuple[int, int]]:
         """(tag, position of its value) of the tagged fields that end a struct; the cursor then stands behind them."""
         count = self.uvarint()
-        if count > (self.end - self.pos) // 2:
+        self.elements_left -= count
+        if count > min((self.end - self.pos) // 2, MAX_TAGS) or self.elements_left < 0:
             raise WireError(f"{count} tagged fields in {self.end - self.pos} bytes")
         found: list[tuple[int, int]] = []
         for _ in range(count):
@@ -191,6 +196,8 @@ class Cursor:
             size = self.uvarint()
             found.append((tag, self.pos))
             self.take(size)
+        if count > 1 and len(dict(found)) < count:
+            raise WireError("a tagged field that is there twice")
         return found
 
 

@@ -13,7 +13,7 @@ from drawn import drawn
 from logkernel.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from logkernel.plugins.transport.tcp import registry, sasl_server
 from logkernel.plugins.transport.tcp import sasl_gate as module
-from logkernel.plugins.transport.tcp.connection import DRAINING, OPEN, ServerConnection
+from logkernel.plugins.transport.tcp.connection import DRAINING, MAX_STRAY_BYTES, OPEN, ServerConnection
 from logkernel.plugins.transport.tcp.sasl_gate import AGAIN_MS, TRANSITIONS, Event, OutOfTurn, SaslGate, State
 from logkernel.requests.access import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
 from logkernel.requests.api_versions import ApiVersionsRequest
@@ -345,6 +345,33 @@ def test_a_request_before_authentication_ends_the_connection(
     machine.feed(memoryview(wire.heartbeat(1)))
     assert (machine.state, door.seen) == (DRAINING, [])
     assert "before it authenticated; set security.protocol and sasl.mechanism" in caplog.text
+
+
+def test_a_request_before_authentication_is_refused_unread(
+    machine: ServerConnection, wire: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was decoded first: half a second of the broker's time for 512 KB, whoever sent them."""
+    machine.feed(memoryview(wire.frame("Heartbeat", 4, 1, b"no body")))
+    assert machine.state == DRAINING
+    assert "Heartbeat before it authenticated" in caplog.text
+
+
+def test_no_request_is_answered_before_authentication(machine: ServerConnection) -> None:
+    """A Produce of a version that is too old was refused with an answer, whoever sent it."""
+    assert ask(machine, ProduceRequest(None, 1, 1), 2) is None
+    assert machine.state == DRAINING
+
+
+def test_a_large_request_in_the_midst_of_authentication_is_refused_unread(
+    machine: ServerConnection, timers: Timers, security: Security
+) -> None:
+    ask(machine, SaslHandshakeRequest("ASK"), 1)
+    machine.limit_requests(1 << 20)
+    assert ask(machine, HeartbeatRequest("app", 1, "m" * MAX_STRAY_BYTES), 4) is None
+    assert (machine.state, timers.set) == (DRAINING, [])
+    assert security.failures == [
+        "peer ASK: Heartbeat amid the authentication; send SaslAuthenticate until that has ended"
+    ]
 
 
 def test_a_request_in_the_midst_of_authentication_is_refused_and_ends_the_connection(

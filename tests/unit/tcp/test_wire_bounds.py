@@ -8,7 +8,7 @@ import pytest
 
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.api import OrderApi
-from logkernel.plugins.transport.tcp.wire import ELEMENT_BYTES, FEW_ELEMENTS, Cursor, WireError
+from logkernel.plugins.transport.tcp.wire import ELEMENT_BYTES, FEW_ELEMENTS, MAX_TAGS, Cursor, WireError, put_tagged
 
 PARTITIONS, REPLICAS = 200_000, 3
 
@@ -49,3 +49,30 @@ def test_the_request_of_a_client_may_hold_a_million_however_large_it_is() -> Non
 @pytest.mark.parametrize(("key", "order"), [(3, False), (4, True), (5, True), (6, True)])
 def test_orders_alone_are_read_as_a_controllers(key: int, order: bool) -> None:
     assert isinstance(registry.load(key), OrderApi) is order
+
+
+def tagged(*fields: tuple[int, bytes]) -> bytes:
+    out = bytearray()
+    put_tagged(out, list(fields))
+    return bytes(out)
+
+
+def test_a_struct_has_few_tagged_fields() -> None:
+    """Half as many as a request has bytes were kept, at a hundred bytes each: 100 MB took the broker's memory."""
+    fields = [(number, b"") for number in range(MAX_TAGS + 1)]
+    assert len(Cursor(tagged(*fields[:MAX_TAGS])).tags()) == MAX_TAGS
+    with pytest.raises(WireError, match=f"{MAX_TAGS + 1} tagged fields in"):
+        Cursor(tagged(*fields)).tags()
+
+
+def test_tagged_fields_of_all_structs_are_elements_of_the_message() -> None:
+    cursor = Cursor(tagged((0, b""), (1, b"")) * 2, most_elements=3)
+    assert [tag for tag, _ in cursor.tags()] == [0, 1]
+    with pytest.raises(WireError, match="2 tagged fields in"):
+        cursor.tags()
+
+
+def test_a_tagged_field_comes_once() -> None:
+    """Its value was read each time, as long as it said to be, whatever length its tag gave: 1 MB was 300 GB to read."""
+    with pytest.raises(WireError, match="there twice"):
+        Cursor(tagged((0, b""), (7, b""), (0, b""))).tags()
