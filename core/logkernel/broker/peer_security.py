@@ -47,6 +47,7 @@ def _settings(config: BrokerConfig, listener: str) -> Mapping[str, Any]:
     protocol = config.security_protocol(listener)
     if protocol == PLAINTEXT:
         return NOTHING
-    from logkernel.security.between_brokers import MECHANISM, client_settings
+    from logkernel.config.inter_broker import MECHANISM
+    from logkernel.security.between_brokers import client_settings
 
     return client_settings(listener, protocol, config.security_settings(listener), config.get(MECHANISM))

@@ -14,13 +14,12 @@ from typing import Any
 
 from logkernel.config import election, loading, unused
 from logkernel.config.definitions import PER_LISTENER, Definitions, PluginDeclaration, Setting, convert
+from logkernel.config.inter_broker import inter_broker
 from logkernel.config.listeners import (
     DEFAULT_NAME,
     FURTHER,
-    INTER_BROKER,
     Listener,
     advertise,
-    inter_broker,
     of_clients,
     parse_listeners,
     protocol_of,
@@ -200,14 +199,8 @@ class BrokerConfig:
     def inter_broker_listeners(self) -> tuple[str, ...]:
         """Names of the listeners by which brokers of a cluster reach one another: the one of replication, then, where
         it is another, the one of the controller's orders. Raises ConfigError."""
-        given = {name: row.text for name, row in self._effective.items() if name in INTER_BROKER}
-        try:
-            protocols = protocols_by_name(self.get("listener.security.protocol.map"))
-            return inter_broker([listener.name for listener in self.listeners], given, protocols)
-        except ValueError as error:
-            name, problem, remedy = error.args
-            row = self._effective.get(name) or RawSetting(name, "PLAINTEXT", "default")
-            raise refuse(row, problem, remedy) from None
+        protocols = protocols_by_name(self.get("listener.security.protocol.map"))
+        return inter_broker([listener.name for listener in self.listeners], self._effective, protocols)
 
     @property
     def command_listeners(self) -> frozenset[str]:
@@ -223,7 +216,8 @@ class BrokerConfig:
         return further.union(self.inter_broker_listeners)
 
     def _of_clients(self, name: str) -> tuple[Listener, ...]:
-        return of_clients(parse_listeners(",".join(self.get(name))), self.get("controller.listener.names"))
+        told = parse_listeners(",".join(self.get(name)), advertised=name == "advertised.listeners")
+        return of_clients(told, self.get("controller.listener.names"))
 
     # ------------------------------------------------------------ topics
 

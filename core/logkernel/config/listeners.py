@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from logkernel.vocabulary import SECURITY_PROTOCOLS
@@ -16,7 +16,6 @@ _FORM = re.compile(
     r"(?:(?P<name>[A-Za-z][A-Za-z0-9_.-]*)://)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]*):(?P<port>\d{1,5})"
 )
 ANY_HOST = ("", "0.0.0.0", "::")
-INTER_BROKER = ("inter.broker.listener.name", "security.inter.broker.protocol", "control.plane.listener.name")
 
 FURTHER = "logkernel.command.listener.names"
 
@@ -51,11 +50,12 @@ class Listener(NamedTuple):
         return f"{self.name}://{address(self.host, self.port)}"
 
 
-def parse_listeners(text: str) -> tuple[Listener, ...]:
+def parse_listeners(text: str, *, advertised: bool = False) -> tuple[Listener, ...]:
     """The addresses in `text`: NAME://host:port, host:port or :port, comma-separated.
 
-    A nameless address is called PLAINTEXT, further ones PLAINTEXT-2, PLAINTEXT-3, …; names and (save port 0
-    and different hosts) ports must differ. Raises ValueError that says what would be right.
+    A nameless address is called PLAINTEXT, further ones PLAINTEXT-2, PLAINTEXT-3, …. Names must differ, and addresses
+    too, save those with port 0 and those that are `advertised`: a proxy may have one for two listeners. Raises
+    ValueError that says what would be right.
     """
     found: list[Listener] = []
     for part in text.split(","):
@@ -65,7 +65,7 @@ def parse_listeners(text: str) -> tuple[Listener, ...]:
         if names.count(name) > 1:
             raise ValueError(f"the name {name} is given twice; give each listener a name of its own")
     addresses = [(listener.host, listener.port) for listener in found if listener.port]
-    if len(set(addresses)) < len(addresses):
+    if not advertised and len(set(addresses)) < len(addresses):
         raise ValueError("two listeners have one address; give each a port of its own")
     return tuple(found)
 
@@ -88,18 +88,18 @@ def _free_name(taken: list[str]) -> str:
 
 def protocols_by_name(text: str) -> dict[str, str]:
     """Listener name → security protocol, from listener.security.protocol.map. A name that it lacks speaks the protocol
-    that has this name. Raises ValueError for what is no protocol."""
-    kinds = {protocol: protocol for protocol in PROTOCOLS}
+    that has this name. Raises ValueError for what is no protocol, and for a name that has two."""
+    given: dict[str, str] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
-        name, sign, kind = pair.partition(":")
-        if not sign:
+        name, sign, kind = (part.strip().upper() for part in pair.partition(":"))
+        if not sign or not name:
             raise ValueError(f"listener.security.protocol.map={text}: {pair!r} must be NAME:PROTOCOL")
-        protocol = kind.strip().upper()
-        if protocol not in PROTOCOLS:
+        if kind not in PROTOCOLS:
             known = ", ".join(PROTOCOLS)
-            raise ValueError(f"listener.security.protocol.map={text}: {kind.strip()!r} must be one of {known}")
-        kinds[name.strip().upper()] = protocol
-    return kinds
+            raise ValueError(f"listener.security.protocol.map={text}: {kind!r} must be one of {known}")
+        if given.setdefault(name, kind) != kind:
+            raise ValueError(f"listener.security.protocol.map={text}: {name} has two protocols; leave it one of them")
+    return {protocol: protocol for protocol in PROTOCOLS} | given
 
 
 def protocol_of(name: str, protocols: Mapping[str, str]) -> str:
@@ -127,39 +127,6 @@ def of_clients(listeners: tuple[Listener, ...], controller: tuple[str, ...]) -> 
     if not kept:
         raise ValueError("no listener is left for clients; add one such as PLAINTEXT://:9092")
     return kept
-
-
-def inter_broker(names: Sequence[str], given: Mapping[str, str], protocols: Mapping[str, str]) -> tuple[str, ...]:
-    """Of the listeners called `names`, those by which brokers reach one another: the one of replication, then, where it
-    is another, the one of the controller's orders. `given` are INTER_BROKER settings as they were written.
-
-    Raises ValueError(setting, problem, remedy), as Kafka 3.9 refuses to start.
-    """
-    known = ", ".join(names)
-    name, protocol, control = (given.get(each) for each in INTER_BROKER)
-    if name and protocol:
-        raise ValueError(INTER_BROKER[0], f"{INTER_BROKER[1]} is given as well", "give one of the two")
-    if protocol and protocol.upper() not in PROTOCOLS:
-        raise ValueError(INTER_BROKER[1], "there is no such protocol", f"use one of {', '.join(PROTOCOLS)}")
-    replication = (name or protocol or DEFAULT_NAME).upper()
-    if replication not in names:
-        named = INTER_BROKER[1] if protocol else INTER_BROKER[0]
-        raise ValueError(named, f"no listener is called {replication}", f"use a name from listeners ({known})")
-    if protocol and protocols.get(replication, DEFAULT_NAME) != replication:
-        raise ValueError(
-            INTER_BROKER[1],
-            f"the listener {replication} speaks {protocols[replication]}",
-            f"name the listener by {INTER_BROKER[0]}",
-        )
-    if not control:
-        return (replication,)
-    if control.upper() not in names:
-        raise ValueError(
-            INTER_BROKER[2], f"no listener is called {control.upper()}", f"use a name from listeners ({known})"
-        )
-    if control.upper() == replication:
-        raise ValueError(INTER_BROKER[2], f"{replication} is the inter-broker listener", "name another listener")
-    return (replication, control.upper())
 
 
 def advertise(

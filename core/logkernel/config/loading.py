@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALLOW, BLOCK = "plugins.allow", "plugins.block"
+PROTOCOL_MAP = "listener.security.protocol.map"
 SPEC_NAMES = {"partitions": INT, "replication.factor": SHORT}
 """What a topic in a file has beside its settings."""
 
@@ -203,7 +204,8 @@ def _pair_ids(given: dict[str, RawSetting]) -> None:
 
 
 def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) -> None:
-    from logkernel.config.listeners import of_clients, parse_listeners, protocol_of, protocols_by_name
+    from logkernel.config import inter_broker
+    from logkernel.config.listeners import of_clients, parse_listeners, protocol_of
 
     def text(name: str) -> str:
         return given[name].text if name in given else definitions.broker[name].default or ""
@@ -211,26 +213,42 @@ def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) 
     skipped = tuple(name.strip() for name in text("controller.listener.names").split(",") if name.strip())
     row = given.get("listeners") or RawSetting("listeners", text("listeners"), "default")
     try:
-        names = {one.name for one in of_clients(parse_listeners(row.text), skipped)}
-        protocols = protocols_by_name(text("listener.security.protocol.map"))
+        names = [one.name for one in of_clients(parse_listeners(row.text), skipped)]
     except ValueError as error:
         raise refuse(row, str(error), "correct the address") from None
+    protocols = _protocols(given, text(PROTOCOL_MAP))
     for name in sorted(names):
         try:
             protocol_of(name, protocols)
         except ValueError as error:
             raise refuse(row, *error.args) from None
+    _check_advertised(given, names, skipped)
+    inter_broker.check(names, given, protocols)
+
+
+def _protocols(given: Mapping[str, RawSetting], text: str) -> dict[str, str]:
+    from logkernel.config.listeners import protocols_by_name
+
+    try:
+        return protocols_by_name(text)
+    except ValueError as error:
+        raise ConfigError(f"{given[PROTOCOL_MAP].where}: {error}") from None
+
+
+def _check_advertised(given: Mapping[str, RawSetting], names: Sequence[str], skipped: Sequence[str]) -> None:
+    from logkernel.config.listeners import parse_listeners
+
     advertised = given.get("advertised.listeners")
     if advertised is None or not advertised.text:
         return
     try:
-        told = parse_listeners(advertised.text)
+        told = parse_listeners(advertised.text, advertised=True)
     except ValueError as error:
         raise refuse(advertised, str(error), "correct the address") from None
     for one in told:
         if one.host in ("0.0.0.0", "::"):
             raise refuse(advertised, f"clients can't connect to {one.host}", "name a host that they can reach")
-        if one.name not in names | {name.upper() for name in skipped}:
+        if one.name not in {*names, *(name.upper() for name in skipped)}:
             known = ", ".join(sorted(names))
             raise refuse(advertised, f"no listener is called {one.name}", f"use a name from listeners ({known})")
 
@@ -243,10 +261,9 @@ def _check_opened(file: Mapping[str, RawSetting], above: Mapping[str, RawSetting
     was, now = file.get("listeners"), above.get("listeners")
     if was is None or now is None or now.where != "--listen" or "://" in now.text:
         return
-    name = "listener.security.protocol.map"
-    row = above.get(name) or file.get(name)
+    row = above.get(PROTOCOL_MAP) or file.get(PROTOCOL_MAP)
     try:
-        protocols = protocols_by_name(row.text if row is not None else definitions.broker[name].default or "")
+        protocols = protocols_by_name(row.text if row is not None else definitions.broker[PROTOCOL_MAP].default or "")
         names = [one.name for one in parse_listeners(was.text)]
     except ValueError:
         return  # the checks after this one say it

@@ -192,8 +192,8 @@ ROWS: tuple[Setting, ...] = (
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         None,
-        "Security protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. A name without one speaks"
-        " PLAINTEXT.",
+        "Security protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. A name that it lacks must"
+        " be that of a protocol, and speaks it.",
     ),
     _row(
         "inter.broker.listener.name",

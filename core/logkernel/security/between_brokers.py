@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from logkernel.config.inter_broker import ENABLED, check_mechanism
 from logkernel.errors import ConfigError
 from logkernel.security import jaas
 from logkernel.security.client_table import CLIENT_SECURITY, PROTOCOL
 from logkernel.security.settings import ClientSecurity
 
-MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
-_ENABLED: Final = "sasl.enabled.mechanisms"
 _NAMES: Final = frozenset(setting.name for setting in CLIENT_SECURITY)
 _MODULES: Final = {family: module for module, family in jaas.MODULES.items()}
 _OPTIONS: Final = {"OAUTHBEARER": "", "GSSAPI": ' useKeyTab=true keyTab="FILE" principal="NAME/HOST@REALM"'}
@@ -26,14 +25,15 @@ _USER: Final = ' username="NAME" password="PASSWORD"'
 def client_settings(listener: str, protocol: str, settings: Mapping[str, str], mechanism: str) -> dict[str, Any]:
     """Return a client's settings, by Kafka's names, for connections to a listener that speaks TLS or has SASL.
 
-    `settings` are `BrokerConfig.security_settings` of the listener, `mechanism` is the value of MECHANISM. Raises
-    `ConfigError` where they contradict each other, as Kafka refuses to start, and where a file or a login is missing.
+    `settings` are `BrokerConfig.security_settings` of the listener, `mechanism` is the value of
+    `inter_broker.MECHANISM`. Raises `ConfigError` where they contradict each other, as Kafka refuses to start, and
+    where a file or a login is missing.
     """
     found: dict[str, Any] = {name: text for name, text in settings.items() if name in _NAMES and name != jaas.NAME}
     found[PROTOCOL] = protocol
     if protocol.startswith("SASL"):
         mechanism = mechanism.upper()
-        _check_enabled(listener, settings, mechanism)
+        check_mechanism(listener, settings[ENABLED], mechanism)
         prefix = f"{mechanism.lower()}."
         own = {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
         found |= {name: text for name, text in own.items() if name in _NAMES}
@@ -47,15 +47,6 @@ def client_settings(listener: str, protocol: str, settings: Mapping[str, str], m
     except ConfigError as error:
         raise ConfigError(f"to reach other brokers over listener {listener}: {error}") from None
     return found
-
-
-def _check_enabled(listener: str, settings: Mapping[str, str], mechanism: str) -> None:
-    enabled = [name.strip().upper() for name in settings[_ENABLED].split(",") if name.strip()]
-    if mechanism not in enabled:
-        raise ConfigError(
-            f"{MECHANISM}={mechanism}: listener {listener} does not take it; add it to {_ENABLED}, or name one of"
-            f" {', '.join(enabled)}"
-        )
 
 
 def _without_login(listener: str, mechanism: str) -> str:

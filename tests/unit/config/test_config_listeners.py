@@ -229,9 +229,21 @@ def test_listeners_by_which_brokers_reach_one_another(settings: dict[str, str], 
     ],
 )
 def test_listeners_of_brokers_that_are_refused(settings: dict[str, str], said: str) -> None:
-    config = BrokerConfig.load(None, settings)
     with pytest.raises(ConfigError, match=said):
-        _ = config.inter_broker_listeners
+        _ = BrokerConfig.load(None, settings).inter_broker_listeners
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("PLAINTEXT:PLAINTEXT,:SSL", "':SSL' must be NAME:PROTOCOL"),
+        ("plaintext:SSL,PLAINTEXT:PLAINTEXT", "PLAINTEXT has two protocols; leave it one of them"),
+    ],
+)
+def test_a_wrong_map_is_named_itself(given: str, said: str) -> None:
+    """The listeners were told to be wrong."""
+    with pytest.raises(ConfigError, match=f"^--set: listener.security.protocol.map={given}: {said}$"):
+        BrokerConfig.load(None, {"listener.security.protocol.map": given})
 
 
 def test_brokers_may_command_over_further_listeners_while_their_own_changes() -> None:

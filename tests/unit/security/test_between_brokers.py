@@ -8,8 +8,9 @@ import authorities
 import pytest
 
 from logkernel.config.broker import BrokerConfig
+from logkernel.config.inter_broker import MECHANISM
 from logkernel.errors import ConfigError, SslAuthenticationException
-from logkernel.security.between_brokers import MECHANISM, client_settings
+from logkernel.security.between_brokers import client_settings
 from logkernel.security.sasl.plain import PlainServer
 from logkernel.security.settings import ClientSecurity
 from logkernel.security.tls import TlsSession
