@@ -160,7 +160,7 @@ def test_every_selection_is_a_factors_or_that_of_outside() -> None:
 
 
 PAST_NAMES = {
-    "groups": "tests/scenarios/groups/conftest.py",
+    "groups": "tests/scenarios/groups/group_host.py",
     "transactions": "tests/scenarios/transactions/conftest.py",
     "zookeeper": "tests/scenarios/zookeeper/test_sessions.py",
     "testing": "core/logkernel/testing/kafka/watched.py",

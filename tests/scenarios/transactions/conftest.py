@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve, field
+from machine_host import MachineHost
 
 from logkernel.contracts import Decision, RequestContext
 from logkernel.plugins.services.transactions import logkernel_service
@@ -33,7 +34,6 @@ from logkernel.requests.transactions import (
 )
 from logkernel.vocabulary import Record, TopicPartition
 
-START_WALL_MS = 1_700_000_000_000
 V1: frozenset[str] = frozenset()
 V2 = frozenset({"transactions_v2"})
 
@@ -91,7 +91,7 @@ class Marker:
 
 
 @define(slots=False, eq=False)
-class World:
+class World(MachineHost):
     """One shard of the service in a host."""
 
     settings: dict[str, Any] = field(factory=dict)
@@ -110,8 +110,6 @@ class World:
     """What a partition thinks of a marker: an error code, 0 to take it."""
     heard: Callable[[int, Any], None] | None = None
     """Told of each answer (ticket, response) as it goes out, instead of `answers`."""
-    mono_ms: int = 0
-    wall_ms: int = START_WALL_MS
 
     def __attrs_post_init__(self) -> None:
         self.log: list[Record] = []
@@ -277,26 +275,6 @@ class World:
     def ask(self, request: Any, capabilities: frozenset[str] = V2, *, internal: bool = False) -> Any:
         """The answer, which must come at once."""
         return self.answers.pop(self.send(request, capabilities, internal=internal))
-
-    def to(self, mono_ms: int) -> None:
-        """Let time pass to `mono_ms`, with the timers at their times."""
-        for _ in range(100_000):
-            due = self.machine.next_deadline()
-            if due is None or due > mono_ms:
-                break
-            assert due > self.mono_ms, "a deadline that does not move"
-            self._at(due)
-            self.run(self.machine.on_timer(self.wall_ms, self.mono_ms))
-        else:
-            raise AssertionError("timers without end")
-        self._at(mono_ms)
-
-    def after(self, ms: int) -> None:
-        self.to(self.mono_ms + ms)
-
-    def _at(self, mono_ms: int) -> None:
-        self.wall_ms += mono_ms - self.mono_ms
-        self.mono_ms = mono_ms
 
     # ------------------------------------------------------------ invariants
 
