@@ -29,6 +29,7 @@ SLEEPS = {
 PUBLIC_UNDERSCORES = {"_replace", "_asdict", "_fields", "_make", "_exit"}
 """Of named tuples, and of `os`."""
 POKES: dict[str, int] = {
+    "broken_rules.py": 2,
     "contracts/admin/test_client.py": 3,
     "contracts/test_offset_folding.py": 2,
     "contracts/test_record_calls.py": 1,
@@ -48,9 +49,12 @@ POKES: dict[str, int] = {
     "scenarios/embedded/test_service_host.py": 2,
     "scenarios/transactions/conftest.py": 1,
     "scenarios/transactions/test_transactions_simulation.py": 1,
-    "simulation/cluster/mutants.py": 19,
+    "simulation/cluster/mutants/controllers.py": 5,
+    "simulation/cluster/mutants/elections.py": 7,
+    "simulation/cluster/mutants/followers.py": 4,
+    "simulation/cluster/mutants/producers.py": 1,
     "simulation/storage/test_moving.py": 6,
-    "simulation/world/world_mutants.py": 3,
+    "simulation/world/world_mutants.py": 1,
     "unit/broker/test_replay_collector.py": 1,
     "unit/cli/test_lines.py": 2,
     "unit/cli/test_pipeline.py": 1,

@@ -6,9 +6,7 @@ those that one seed in fifty finds are held by the named tests of their parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
+from broken_rules import REPLICATION, Mutants, judge_that_never_diverges
 
 from logkernel.broker.controller.leader_elections import LeaderElections
 from logkernel.broker.controller.live_brokers import LiveBrokers
@@ -16,80 +14,28 @@ from logkernel.broker.governance import settings_reads
 from logkernel.broker.handlers import replica_fetch
 from logkernel.broker.replicas import follower_replica, leader_replica
 from logkernel.broker.service_host import loading
-from logkernel.partition import isr, leader
+from logkernel.partition import leader
 from logkernel.partition.effects import Effects
 from logkernel.partition.follower import Follower
-from logkernel.partition.producers import ProducerStates
-from logkernel.partition.replica_fetch import READ, judge_fetch
 from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-MUTANTS: dict[str, Patch] = {}
-
-
-def mutant(patch: Patch) -> Patch:
-    MUTANTS[patch.__name__] = patch
-    return patch
+MUTANTS = Mutants.of(REPLICATION)
+mutant = MUTANTS.add
 
 
 # ---------------------------------------------------------------- leaders and followers
 
 
 @mutant
-def the_watermark_follows_the_leaders_own_log(patch):
-    patch.setattr(leader, "high_watermark", lambda current, ends: max(current, next(iter(ends))))
-
-
-@mutant
-def the_watermark_advances_under_min_isr(patch):
-    """KAFKA-15583."""
-    before = leader.Leader._advance
-
-    def advance(self, effects):
-        kept, self.min_isr = self.min_isr, 1
-        before(self, effects)
-        self.min_isr = kept
-
-    patch.setattr(leader.Leader, "_advance", advance)
-
-
-@mutant
-def acks_all_is_answered_at_append(patch):
-    before = leader.Leader.on_appended
-
-    def on_appended(self, batches, acks, receiver, wall_ms, deadline_ms, marker=None):
-        return before(self, batches, 1 if marker is None else acks, receiver, wall_ms, deadline_ms, marker)
-
-    patch.setattr(leader.Leader, "on_appended", on_appended)
-
-
-@mutant
 def a_follower_is_never_told_that_it_diverges(patch):
     """KIP-101."""
-
-    def lenient(*args, **kwargs):
-        verdict = judge_fetch(*args, **kwargs)
-        return READ if verdict.diverging is not None else verdict
-
-    patch.setattr(replica_fetch, "judge_fetch", lenient)
+    patch.setattr(replica_fetch, "judge_fetch", judge_that_never_diverges)
 
 
 @mutant
 def a_follower_does_not_truncate(patch):
     patch.setattr(Follower, "on_diverging", lambda self, asked, epoch, end_offset: Effects())
-
-
-@mutant
-def who_is_behind_joins_the_isr(patch):
-    """KIP-497."""
-
-    def propose(self, node, high_watermark, epoch_start, eligible, *rest):
-        if self.state is not isr.State.COMMITTED or node in self.isr or node not in eligible:
-            return None
-        return self._propose(isr.Event.EXPAND, self.isr | {node})
-
-    patch.setattr(isr.InSyncReplicas, "propose_expansion", propose)
 
 
 @mutant
@@ -140,12 +86,6 @@ def a_broker_that_came_back_is_the_one_that_went(patch):
 
 
 # ---------------------------------------------------------------- producers and transactions
-
-
-@mutant
-def a_sequence_is_not_checked(patch):
-    """KIP-98."""
-    patch.setattr(ProducerStates, "check_append", lambda self, facts, guard=None: None)
 
 
 @mutant
