@@ -81,6 +81,17 @@ def test_the_name_of_an_id_is_not_told(world: Any) -> None:
     assert (row.error_code, row.name, row.topic_id, row.partitions) == (REFUSED, None, topic_id, [])
 
 
+def test_an_id_beside_a_name_tells_nothing_of_another_topic(world: Any) -> None:
+    """The name was judged, and the topic of the id was told, with its name and partitions."""
+    for name in ("a", "secret"):
+        world.topic(name)
+    world.allow("ann", Op.READ, TOPIC, "a")
+    secret = world.broker.cluster.topic_id("secret")
+    asked = [cluster.MetadataRequestTopic(name, secret) for name in ("a", "b")]
+    (row,) = world.ask("ann", cluster.MetadataRequest(asked)).topics
+    assert (row.error_code, row.name, row.topic_id, row.partitions) == (REFUSED, None, secret, [])
+
+
 def test_a_topic_is_created_for_who_may_create_it(world: Any) -> None:
     world.allow("ann", Op.DESCRIBE, TOPIC, "*")
     assert rows(world.ask("ann", metadata("new", create=True))) == {"new": REFUSED}

@@ -10,7 +10,7 @@ from logkernel.broker.authorization.audit import Audit
 from logkernel.contracts import RequestContext
 from logkernel.controller.image import Acls
 from logkernel.errors import PluginError, UnknownServerError
-from logkernel.vocabulary import CLUSTER_NAME, Acl, AclOperation, ResourceType
+from logkernel.vocabulary import CLUSTER_NAME, NO_ID, Acl, AclOperation, ResourceType
 
 if TYPE_CHECKING:
     from logkernel.guards.authorizer import GuardedAuthorizer
@@ -153,8 +153,9 @@ class Asking:
         return self.operations(ResourceType.CLUSTER, CLUSTER_NAME)
 
     def topic_name(self, name: str | None, topic_id: UUID) -> str | None:
-        """The name of a topic that a request names by one of both; None for an unknown id."""
-        return name or self._authorization.topic_name(topic_id)
+        """The name of a topic that a request names by one of both; None for an unknown id. The id counts where there
+        are both, as it does for handlers."""
+        return name or None if topic_id == NO_ID else self._authorization.topic_name(topic_id)
 
     def has_topic(self, name: str) -> bool:
         return self._authorization.has_topic(name)

@@ -28,6 +28,7 @@ from logkernel.requests.cluster import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -69,7 +70,7 @@ def _metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestCon
     if request.topics is None:
         names: list[tuple[str, UUID]] = [(name, NO_ID) for name in sorted(ctx.cluster.topics)]
     else:
-        names = list(dict.fromkeys((topic.name or "", topic.topic_id) for topic in request.topics))
+        names = list(dict.fromkeys(map(_one_of_both, request.topics)))
     create = request.allow_auto_topic_creation and request.topics is not None
     refused: list[MetadataResponseTopic] = []
     if asking is not None:
@@ -81,6 +82,11 @@ def _metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestCon
         response.topics.append(row)
     response.topics += refused
     answer(response)
+
+
+def _one_of_both(topic: MetadataRequestTopic) -> tuple[str, UUID]:
+    """A topic's name or its id, by which it is asked for where it has both: what is judged has to be what is told."""
+    return ("", topic.topic_id) if topic.topic_id != NO_ID else (topic.name or "", NO_ID)
 
 
 def _cluster_operations(asking: Asking | None, included: bool) -> int:
