@@ -33,8 +33,8 @@ MAX_CLIENTS: Final = 2_000
 MAX_KEPT_CHARACTERS: Final = 249
 """The longest name of which a decision is kept, which is that of a topic."""
 
-Entry = tuple[str, int, int]
-"""(host, operation, permission) of a rule."""
+Entry = tuple[str, int, int, str]
+"""(host, operation, permission, host as the rule has it) of a rule: two rules may write one host in two ways."""
 Table = dict[str, dict[str, set[Entry]]]
 """Name or prefix → principal → entries."""
 
@@ -47,6 +47,10 @@ def _host(text: str) -> str:
         return text
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(address if mapped is None else mapped)
+
+
+def _entry(acl: Acl) -> Entry:
+    return _host(acl.host), acl.operation, acl.permission_type, acl.host
 
 
 class Rules:
@@ -62,15 +66,14 @@ class Rules:
         table, name = self._tables[prefixed], acl.resource_name
         if prefixed and name not in table:
             self._lengths[len(name)] += 1
-        entry = (_host(acl.host), acl.operation, acl.permission_type)
-        table.setdefault(name, {}).setdefault(acl.principal, set()).add(entry)
+        table.setdefault(name, {}).setdefault(acl.principal, set()).add(_entry(acl))
 
     def remove(self, acl: Acl) -> None:
         prefixed = acl.pattern_type == PREFIXED
         table, name = self._tables[prefixed], acl.resource_name
         principals = table.get(name, {})
         entries = principals.get(acl.principal, set())
-        entries.discard((_host(acl.host), acl.operation, acl.permission_type))
+        entries.discard(_entry(acl))
         if not entries:
             principals.pop(acl.principal, None)
         if not principals and table.pop(name, None) is not None and prefixed:
@@ -144,7 +147,7 @@ class Decisions(dict[str, bool]):
         known = allowed = False
         for principals in self._rules.of(name):
             known = True
-            for _, operation, permission in self._client.entries(principals):
+            for _, operation, permission, _ in self._client.entries(principals):
                 if permission == DENY:
                     if operation in self._denying:
                         return False

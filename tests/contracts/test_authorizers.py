@@ -134,6 +134,14 @@ def test_addresses_are_compared_not_their_texts() -> None:
     assert may(authorizer([rule(host=HOST)]), host=f"::ffff:{HOST}")
 
 
+def test_a_denial_holds_when_another_that_writes_its_address_otherwise_is_deleted() -> None:
+    """They were kept as one: the denial that was left was listed, and no more enforced."""
+    kept, gone = (rule(host=host, permission=DENY) for host in ("2001:db8::1", "2001:DB8:0:0::1"))
+    made = authorizer([rule(), kept, gone])
+    made.acls_changed([], [gone])
+    assert may(made, host="2001:db8::1") is False
+
+
 @pytest.mark.parametrize(("rules", "allowed"), [
     ([], False),
     ([rule(operation=Op.WRITE)], True),

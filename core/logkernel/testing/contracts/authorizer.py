@@ -16,7 +16,7 @@ from logkernel.vocabulary import Acl, AclOperation, Principal, ResourceType
 
 NAMES = st.sampled_from(["orders", "orders-eu", "o", "*", "kafka-cluster", "ä/%s\n", "x" * 300])
 PRINCIPALS = st.sampled_from(["User:ann", "User:*", "User:CN=bob,O=acme", "Group:x"])
-HOSTS = st.sampled_from(["*", "10.0.0.1", "::1", "example.org"])
+HOSTS = st.sampled_from(["*", "10.0.0.1", "::1", "0:0:0:0:0:0:0:1", "example.org"])
 ACLS = st.builds(
     Acl,
     resource_type=st.sampled_from([int(kind) for kind in ResourceType]),
