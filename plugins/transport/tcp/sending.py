@@ -32,6 +32,9 @@ JOIN_BYTES: Final = 64 << 10
 """Neighbouring parts are joined up to this size."""
 READ_BYTES: Final = 256 << 10
 """What is read at a time where sendfile is off."""
+MAX_UNREAD_RECORDS: Final = 64 << 10
+"""What TLS itself may have to say to a client that does not read: answers to its KeyUpdate of TLS 1.3, 30 bytes each,
+which it may ask for without end."""
 TURN_BYTES: Final = 8 << 20
 """What one connection may send before the others have their turn."""
 
@@ -45,8 +48,8 @@ class Sender:
     """One connection's way out. `flush` may be called at any time, from the loop's thread."""
 
     __slots__ = (
-        "_after", "_blocked", "_loop", "_machine", "_socket", "_tls", "_transport", "_use_sendfile", "_warm",
-        "progress",
+        "_after", "_blocked", "_loop", "_machine", "_socket", "_tls", "_transport", "_unread_records",
+        "_use_sendfile", "_warm", "progress",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +72,8 @@ class Sender:
         self._blocked = False
         """Whether the transport has bytes left, or a writer or a reading thread is waited for."""
         self._warm: FileSlice | None = None
+        self._unread_records = 0
+        """Bytes of TLS' own that were written while the transport had bytes left."""
         self.progress = 0
         """Counts what went out, to see whether a client still reads."""
         transport.set_write_buffer_limits(high=0)
@@ -107,6 +112,7 @@ class Sender:
 
     def _go_on(self) -> None:
         self._blocked = False
+        self._unread_records = 0
         self.flush()
         self._after()
 
@@ -145,9 +151,16 @@ class Sender:
             self._transport.write(self._tls.take())
 
     def send_records(self) -> None:
-        """Send what the TLS session itself has to say: its handshake, an alert."""
-        if self._tls is not None and (data := self._tls.take()):
-            self._transport.write(data)
+        """Send what the TLS session itself has to say: its handshake, an alert, its part of a KeyUpdate."""
+        if self._tls is None or not (data := self._tls.take()):
+            return
+        if self._blocked:
+            self._unread_records += len(data)
+            if self._unread_records > MAX_UNREAD_RECORDS:
+                log.warning("connection closed peer=%s: it asks for records of TLS and reads none", self._machine.peer)
+                self._transport.abort()
+                return
+        self._transport.write(data)
 
     def _send_now(self, data: Part, size: int, flags: int) -> None:
         try:
