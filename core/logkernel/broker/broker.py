@@ -26,7 +26,7 @@ from logkernel.broker.metadata_manager import MetadataManager
 from logkernel.broker.moves import Moves
 from logkernel.broker.own_addresses import OwnAddresses
 from logkernel.broker.purgatory import RequestPurgatory
-from logkernel.broker.quotas.enforcement import Enforcement, Route
+from logkernel.broker.quotas.enforcement import Enforcement, Route, anybody_acts
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.retention import Retention
 from logkernel.broker.router import COMMANDS, Router
@@ -87,7 +87,8 @@ class Broker:
         self.services = ServiceRegistry(
             Lent(runtime, self.turn, self.replicas, self.cluster, self.submit, self.governance)
         )
-        self.quotas = Enforcement(runtime, self.metadata.image)
+        acts = authorization.acts if authorization is not None else anybody_acts
+        self.quotas = Enforcement(runtime, self.metadata.image, acts)
         self.context = HandlerContext(
             runtime=runtime, purgatory=self.purgatory, metadata=self.metadata, replicas=self.replicas,
             cluster=self.cluster, logs=logs, moves=self.moves, services=self.services, governance=self.governance,

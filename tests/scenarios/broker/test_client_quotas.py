@@ -27,6 +27,7 @@ from logkernel.requests.data import (
     TopicProduceData,
 )
 from logkernel.requests.groups import FindCoordinatorRequest
+from logkernel.requests.transactions import WriteTxnMarkersRequest
 from logkernel.testing import Kafka
 from logkernel.vocabulary import Principal, Record
 
@@ -199,6 +200,19 @@ def test_brokers_and_the_broker_itself_are_not_measured(log: EmbeddedLog) -> Non
     liar.fetch(replica_id=2)  # over a listener that is not the brokers'
     Client(log).produce()
     assert Client(log).fetch().throttle_time_ms > 0
+
+
+def test_who_sends_what_brokers_send_is_measured_unless_it_may(clock: Ticking) -> None:
+    """A client that is refused such requests could send as many as it liked."""
+    settings = ["authorizer.class.name=standard", "super.users=User:broker;User:ANONYMOUS"]
+    with EmbeddedLog(build(None, settings, in_memory=True, clock=clock)) as log:
+        set_quota(log, {"user": None}, request_percentage=1.0)
+        clock.look_ns = 400_000_000
+        for request in (WriteTxnMarkersRequest(), FetchRequest(replica_id=2)):
+            for user, muted in (("ann", [1_000]), ("broker", [])):
+                client = Client(log, user=user, commands=True)
+                client.ask(request)
+                assert client.muted == muted, (request, user)
 
 
 # ---------------------------------------------------------------- request_percentage

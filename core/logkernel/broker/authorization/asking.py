@@ -63,6 +63,13 @@ class Authorization:
             self._tell()
         return Asking(self, context, request)
 
+    def acts(self, sender: RequestContext) -> bool:
+        """Whether the sender may act for the cluster; False, too, where the authorizer fails."""
+        try:
+            return self.asking(sender, "").may_cluster(AclOperation.CLUSTER_ACTION, told=False)
+        except UnknownServerError:
+            return False
+
     def topics(self, sender: RequestContext, operation: AclOperation, names: Sequence[str]) -> Sequence[str]:
         """Those of `names`, in their order, with which the sender may do this. Who may CREATE on the cluster may create
         all. Raises `UnknownServerError`."""

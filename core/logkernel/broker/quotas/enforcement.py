@@ -18,12 +18,20 @@ if TYPE_CHECKING:
 RATE: Final = "max.connection.creation.rate"
 UNLIMITED: Final = 2**31 - 1
 Route = Callable[[Any, RequestContext, Answer], None]
+Acts = Callable[[RequestContext], bool]
+"""Whether a client may act for the cluster."""
+
+
+def anybody_acts(context: RequestContext) -> bool:
+    """Where there is no authorizer."""
+    return True
 
 
 class Enforcement:
-    def __init__(self, runtime: Runtime, image: ClusterImage) -> None:
+    def __init__(self, runtime: Runtime, image: ClusterImage, acts: Acts = anybody_acts) -> None:
         """Raises `PluginError` where no plugin has the name that `client.quota.callback.class` gives."""
         self._runtime = runtime
+        self._acts = acts
         self._image = image
         self._metering: Metering | None = None
         name = str(runtime.config.get("client.quota.callback.class") or "").strip()
@@ -82,7 +90,7 @@ class Enforcement:
     def _made(self) -> Metering:
         from logkernel.broker.quotas.metering import Metering
 
-        return Metering(self._runtime, self._callback)
+        return Metering(self._runtime, self._callback, self._acts)
 
 
 def _limit(rate: int) -> int | None:

@@ -4,7 +4,8 @@ Where a quota of bytes or time is set, `Broker` has requests come by here on the
 know of this. A request is always carried out, and its answer always leaves: then its connection is not read for the
 longest of the times. A fetch is answered with its records, where Kafka's answer is empty: the rate is the same.
 
-Not measured are requests of brokers to one another, and of the broker to itself.
+Not measured are requests of brokers to one another, and of the broker to itself. Who sends what only brokers may send,
+and is refused, is measured like any client, as in Kafka.
 """
 
 from __future__ import annotations
@@ -40,8 +41,12 @@ FETCHES: Final = frozenset({"FetchRequest", "ShareFetchRequest"})
 class Metering:
     """The quotas of one broker."""
 
-    def __init__(self, runtime: Runtime, callback: ClientQuotaCallback | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, callback: ClientQuotaCallback | None, acts: Callable[[RequestContext], bool]
+    ) -> None:
+        """`acts` says whether a client may act for the cluster."""
         self._runtime = runtime
+        self._acts = acts
         get = runtime.config.get
         window = Window(get("quota.window.num"), get("quota.window.size.seconds") * 1000)
         mutations = Window(get("controller.quota.window.num"), get("controller.quota.window.size.seconds") * 1000)
@@ -60,11 +65,7 @@ class Metering:
     def _measure(self, route: Route, request: Any, context: RequestContext, answer: Answer) -> None:
         quotas, name = self.quotas, type(request).__name__
         applied = None if context.internal else quotas.applied(context.principal, context.client_id or "")
-        if (
-            applied is None
-            or name in BROKERS_OWN
-            or (name == "FetchRequest" and context.commands and replica_of(request) >= 0)
-        ):
+        if applied is None or (_is_of_brokers(name, request, context) and self._acts(context)):
             route(request, context, answer)
             return
         if name in FETCHES and applied.read is not None:
@@ -149,6 +150,10 @@ class _Call:
             return
         self._begun_ns = None  # in this process: its answer may be followed by the client's next request
         self._answer(response)
+
+
+def _is_of_brokers(name: str, request: Any, context: RequestContext) -> bool:
+    return name in BROKERS_OWN or (name == "FetchRequest" and context.commands and replica_of(request) >= 0)
 
 
 def _hold_back(context: RequestContext, response: Any, throttle_ms: int) -> None:
