@@ -68,6 +68,12 @@ TRANSITIONS: Final = {
 }
 """(state, event) → next state; an event that is not listed for a state changes nothing."""
 
+MOST_VERSIONS: Final = 10
+"""ApiVersions that a connection is answered at once. Clients ask once or twice; as the broker does not see them, no
+quota measures them."""
+VERSIONS_MS: Final = 100
+"""How long a connection is held back after each further one."""
+
 MAX_STRAY_BYTES: Final = 4096
 """Of a request that strays into an authentication and is answered: to write that answer takes its names."""
 
@@ -115,6 +121,7 @@ class ServerConnection:
         "_spoken",
         "_thread",
         "_times_reading",
+        "_versions_told",
         "_wake",
         "client_id",
         "codecs",
@@ -187,6 +194,7 @@ class ServerConnection:
         self.has_more = False
         """Whether the last `feed` stopped before bytes that it could have handled."""
         self.software = ("", "")
+        self._versions_told = 0
         self._client = b""
         """The client id as the last request had it, with its length; `client_id` is what it says."""
         self.client_id: str | None = None
@@ -410,12 +418,21 @@ class ServerConnection:
         door = self.door
         features = self._spoken.shown(door.features())
         response = answer(version, request, self._advertised(), features, door.features_epoch())
+        response.throttle_time_ms = self._hold_back_who_asks_often()
         if version >= 3 and not response.error_code:
             self.software = (request.client_software_name, request.client_software_version)
             self._contexts.clear()
         if self._gate is not None and not response.error_code:
             self._gate.told_versions()
         return response
+
+    def _hold_back_who_asks_often(self) -> int:
+        """Return for how many ms."""
+        self._versions_told += 1
+        if self._versions_told <= MOST_VERSIONS:
+            return 0
+        self.hold_back(VERSIONS_MS)
+        return VERSIONS_MS
 
     def _advertised(self) -> list[Row]:
         names = self._served()
@@ -433,6 +450,7 @@ class ServerConnection:
         pending = PendingResponse(codec, correlation_id, False)
         self.unanswered.append(pending)
         if self._gate is None or self._gate.on_versions(pending, ApiVersionsRequest()):
+            self._hold_back_who_asks_often()
             self.answer(pending, listing(self._advertised(), UnsupportedVersion.code))
 
     # ------------------------------------------------------------ out

@@ -16,10 +16,12 @@ from logkernel.plugins.transport.tcp.connection import (
     DRAINING,
     LAST_ANSWERED,
     LOST,
+    MOST_VERSIONS,
     OPEN,
     REFUSED,
     TRANSITIONS,
     UNANSWERABLE,
+    VERSIONS_MS,
     ServerConnection,
 )
 from logkernel.requests.data import FetchResponse, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -36,7 +38,13 @@ def ticks() -> Iterator[int]:
 
 
 @pytest.fixture
-def machine(door: Any, ticks: Iterator[int]) -> ServerConnection:
+def muted() -> list[int]:
+    """For how many ms the connection was held back, each time."""
+    return []
+
+
+@pytest.fixture
+def machine(door: Any, ticks: Iterator[int], muted: list[int]) -> ServerConnection:
     return ServerConnection(
         door,
         {},
@@ -46,7 +54,7 @@ def machine(door: Any, ticks: Iterator[int]) -> ServerConnection:
         listener="PLAINTEXT",
         max_request_bytes=1 << 20,
         wake=lambda: None,
-        mute=lambda for_ms: None,
+        mute=muted.append,
         defer=lambda action, *facts: action(*facts),
         mono_ns=lambda: next(ticks),
     )
@@ -118,3 +126,17 @@ def test_a_fetch_that_waits_with_nothing_behind_it_does_not_stop_reading(
 ) -> None:
     machine.feed(memoryview(wire.frame("Fetch", 4, 1, struct.pack(">iiiibi", -1, 500, 1, 1 << 20, 0, 0))))
     assert machine.wants_data, "the end of the connection is to be noticed"
+
+
+@pytest.mark.parametrize("version", [0, 99])
+def test_a_client_that_asks_for_versions_without_end_is_held_back(
+    machine: ServerConnection, wire: Any, muted: list[int], version: int
+) -> None:
+    """No quota measured them: a client could take all of the broker's time by them."""
+    for _ in range(MOST_VERSIONS):
+        machine.feed(memoryview(wire.frame("ApiVersions", version, 1)))
+    assert (len(machine.output), muted, machine.wants_data) == (MOST_VERSIONS, [], True)
+    machine.feed(memoryview(wire.frame("ApiVersions", version, 1) * 2))
+    assert (len(machine.output), muted) == (MOST_VERSIONS + 1, [VERSIONS_MS])
+    machine.output.clear()
+    assert not machine.wants_data
