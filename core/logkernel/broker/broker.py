@@ -81,7 +81,7 @@ class Broker:
             Parts(runtime, self.turn, logs, self.metadata, self.replicas, self.addresses, self, self)
         )
         self.cluster = self.governance.view
-        authorization = self._authorization()
+        self._authorization = authorization = self._chosen_authorization()
         self.cluster.authorize = authorization.topics if authorization is not None else None
         self.commit = self.governance.commit
         self.services = ServiceRegistry(
@@ -116,7 +116,7 @@ class Broker:
 
         return UnknownUsers(self.runtime, self.metadata, self.commit)
 
-    def _authorization(self) -> Authorization | None:
+    def _chosen_authorization(self) -> Authorization | None:
         if not self.runtime.config.get("authorizer.class.name"):
             return None
         from logkernel.broker.authorization.chosen import chosen
@@ -152,6 +152,8 @@ class Broker:
         self.governance.close()
         self.moves.close()
         self.cleaner.stop()
+        if self._authorization is not None:
+            self._authorization.audit.close()
         self.metadata.close()
         self.logs.close(self.replicas.watermarks())
 

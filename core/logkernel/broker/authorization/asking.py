@@ -37,10 +37,10 @@ class Authorization:
         acls: Acls,
         topic_name: Callable[[UUID], str | None],
         has_topic: Callable[[str], bool],
-        mono_ms: Callable[[], int],
+        audit: Audit,
     ) -> None:
         """`acls` are the cluster's, as they change; `topic_name` finds a topic's name by its id, `has_topic` says
-        whether there is one of a name."""
+        whether there is one of a name; `audit` writes refusals."""
         self.authorizer = authorizer
         self.topic_name = topic_name
         self.has_topic = has_topic
@@ -48,8 +48,7 @@ class Authorization:
         self._told: dict[Acl, None] = {}
         self._changes = -1
         """`Acls.changes` that the authorizer knows of; -1: it knows none yet."""
-        self._audit = Audit()
-        self._mono_ms = mono_ms
+        self.audit = audit
 
     @property
     def changes(self) -> int:
@@ -88,12 +87,6 @@ class Authorization:
             raise UnknownServerError(str(error)) from error
         self._told, self._changes = now, changes
 
-    def refused(
-        self, context: RequestContext, request: str, operation: AclOperation, kind: ResourceType, name: str
-    ) -> None:
-        """Write a refusal into the log."""
-        self._audit.refused(context, request, operation, kind, name, self._mono_ms())
-
 
 class Asking:
     """The questions of one request. Each raises `UnknownServerError` if the authorizer fails: then the request does.
@@ -118,7 +111,7 @@ class Asking:
         except PluginError as error:
             raise UnknownServerError(str(error)) from error
         if not allowed and told:
-            self._authorization.refused(self._context, self._request, operation, kind, name)
+            self._authorization.audit.refused(self._context, self._request, operation, kind, name)
         return allowed
 
     def may_cluster(self, operation: AclOperation, *, told: bool = True) -> bool:
@@ -139,7 +132,7 @@ class Asking:
         if told and len(found) < len(asked):
             for name in asked:
                 if name not in found:
-                    self._authorization.refused(self._context, self._request, operation, kind, name)
+                    self._authorization.audit.refused(self._context, self._request, operation, kind, name)
         return found
 
     def any_of(self, operation: AclOperation, kind: ResourceType) -> bool:

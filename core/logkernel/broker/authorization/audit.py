@@ -1,14 +1,19 @@
-"""The log of refusals: one line a refusal, on the logger `logkernel.authorizer`.
+"""The log of refusals, on the logger `logkernel.authorizer`: each is written once, and counted when it comes again.
 
     refused: principal=User:ann operation=WRITE resource=TOPIC:orders host=10.0.0.7 request=Produce client_id=shop
+    refused: principal=User:ann operation=WRITE resource=TOPIC:orders and 412 more in 60 s
+    refused: principal=User:eve and 90000 more in 60 s that are not written
 
-What clients name is written so that it stays on its line, and cut where it is long. A client that asks again and again
-fills no disk: in a minute, at most `MAX_LINES` are written; then the number of those that were not.
+Refusals of one principal, operation and resource are the same. They are counted for as long as they come again in each
+window of a minute; the next one after that is written anew. What clients name is written so that it stays on its line,
+and cut where it is long. Nobody fills disk or memory with names, or hides others' refusals by his own: in a window,
+`MAX_EACH` different refusals of a principal are written, and `MAX_ALL` of all. Those beyond are counted by principal.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from logkernel.contracts import RequestContext
@@ -17,7 +22,12 @@ from logkernel.vocabulary import AclOperation, ResourceType
 log = logging.getLogger("logkernel.authorizer")
 
 WINDOW_MS: Final = 60_000
-MAX_LINES: Final = 1_000
+MAX_EACH: Final = 500
+MAX_ALL: Final = 2_000
+MAX_COUNTED: Final = 200
+"""Principals of which refusals are counted that are not written."""
+OTHERS: Final = "(others)"
+"""Those beyond; no principal is written so."""
 SHOWN: Final = 250
 """Characters of what a client names."""
 
@@ -31,33 +41,65 @@ def shown(text: str) -> str:
 
 
 class Audit:
-    """Writes refusals; time is an argument."""
+    """Writes refusals; a timer ends the windows in which they are counted."""
 
-    def __init__(self) -> None:
-        self._window_ms = 0
-        self._lines = 0
+    def __init__(self, after: Callable[[int, Callable[[], None]], object]) -> None:
+        """`after` runs a call when so many ms are over."""
+        self._after = after
+        self._again: dict[str, dict[str, int]] = {}
+        """Principal → what of it was written → how often that came again in this window."""
+        self._written = 0
+        """Refusals in `_again`."""
+        self._beyond: dict[str, int] = {}
+        """Principal → how many of its refusals in this window are not written."""
+        self._has_window = False
 
     def refused(
-        self,
-        context: RequestContext,
-        request: str,
-        operation: AclOperation,
-        kind: ResourceType,
-        name: str,
-        mono_ms: int,
+        self, context: RequestContext, request: str, operation: AclOperation, kind: ResourceType, name: str
     ) -> None:
-        if mono_ms - self._window_ms >= WINDOW_MS:
-            self._end_window(mono_ms)
-        self._lines += 1
-        if self._lines > MAX_LINES:
+        principal = shown(str(context.principal))
+        refusal = f"operation={operation.name} resource={kind.name}:{shown(name)}"
+        known = self._again.get(principal, {})
+        if refusal in known:
+            known[refusal] += 1
             return
-        log.info(
-            "refused: principal=%s operation=%s resource=%s:%s host=%s request=%s client_id=%s",
-            shown(str(context.principal)), operation.name, kind.name, shown(name), shown(context.client_host),
-            request.removesuffix("Request"), shown(context.client_id or ""),
-        )  # fmt: skip
+        if len(known) < MAX_EACH and self._written < MAX_ALL:
+            self._again.setdefault(principal, known)[refusal] = 0
+            self._written += 1
+            log.info(
+                "refused: principal=%s %s host=%s request=%s client_id=%s", principal, refusal,
+                shown(context.client_host), request.removesuffix("Request"), shown(context.client_id or ""),
+            )  # fmt: skip
+        else:
+            counted = principal if principal in self._beyond or len(self._beyond) < MAX_COUNTED else OTHERS
+            self._beyond[counted] = self._beyond.get(counted, 0) + 1
+        if not self._has_window:
+            self._has_window = True
+            self._after(WINDOW_MS, self._end_window)
 
-    def _end_window(self, mono_ms: int) -> None:
-        if self._lines > MAX_LINES:
-            log.warning("refused: %d more in the last minute were not written", self._lines - MAX_LINES)
-        self._window_ms, self._lines = mono_ms, 0
+    def close(self) -> None:
+        """Write what was counted; the broker stops."""
+        self._tell("before the broker stopped")
+        self._again.clear()
+        self._written = 0
+
+    def _end_window(self) -> None:
+        self._tell(f"in {WINDOW_MS // 1000} s")
+        came_again = (
+            (principal, {refusal: 0 for refusal, more in known.items() if more})
+            for principal, known in self._again.items()
+        )
+        self._again = {principal: known for principal, known in came_again if known}
+        self._written = sum(map(len, self._again.values()))
+        self._has_window = bool(self._again)
+        if self._has_window:
+            self._after(WINDOW_MS, self._end_window)
+
+    def _tell(self, when: str) -> None:
+        for principal, known in self._again.items():
+            for refusal, more in known.items():
+                if more:
+                    log.info("refused: principal=%s %s and %d more %s", principal, refusal, more, when)
+        for principal, more in self._beyond.items():
+            log.warning("refused: principal=%s and %d more %s that are not written", principal, more, when)
+        self._beyond.clear()

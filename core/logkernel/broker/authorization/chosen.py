@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from logkernel.broker.authorization.asking import Authorization
+from logkernel.broker.authorization.audit import Audit
 from logkernel.broker.runtime import Runtime
 from logkernel.controller.image import Acls
 
@@ -25,4 +26,4 @@ def chosen(
     if not name:
         return None
     authorizer = runtime.kernel.authorizer(KAFKAS.get(name, name), runtime.config)
-    return Authorization(authorizer, acls, topic_name, has_topic, runtime.clock.mono_ms)
+    return Authorization(authorizer, acls, topic_name, has_topic, Audit(runtime.after))
