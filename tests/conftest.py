@@ -98,7 +98,8 @@ class Broker:
         if not self.ready_line.startswith(READY_PREFIX):
             self.end()
             raise AssertionError(f"no ready line but {self.ready_line!r}; stderr:\n{self.log()[-4000:]}")
-        self._bound(self.ready_line.removeprefix(READY_PREFIX).split()[0].split(","))
+        listeners = self.ready_line.removeprefix(READY_PREFIX).split()[0].split(",")
+        self._bound([listener.rpartition("://")[2] for listener in listeners])
         return self
 
     def _bound(self, addresses: list[str]) -> None:

@@ -28,6 +28,15 @@ def test_the_ready_line(broker: Any) -> None:
     assert re.fullmatch(pattern, broker.ready_line)
 
 
+def test_the_ready_line_names_listeners(start_broker: Any) -> None:
+    """It said `listening on a,b`, and left to the reader which of them is which."""
+    listen = "IN://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"
+    line = start_broker("--set", "listener.security.protocol.map=IN:PLAINTEXT", listen=listen).ready_line
+    at = r"127\.0\.0\.1:[1-9]\d*"
+    protocols = "protocols=IN:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+    assert re.match(rf"logkernel listening on IN://{at},PLAINTEXT://{at} {protocols} data=", line)
+
+
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_polite_signal_ends_it_cleanly(
     signum: signal.Signals, broker: Any, clients: Any, topic: str, sample: Any

@@ -425,15 +425,16 @@ def _serve_on_loop(
 ) -> None:
     """`known` and `alone` are of `run`. The loop is closed in the end."""
     from logkernel.broker.serve import Server, run
-    from logkernel.config.listeners import address
+    from logkernel.config.listeners import Listener, listening
 
     def ready(server: Server) -> None:
         gc.freeze()
         gc.enable()
         gc.set_threshold(COLLECT_AFTER, 20, 10)
-        addresses = ",".join(address(listener.host, listener.port) for listener in server.listeners)
+        bound = [Listener(each.name, each.host, each.port) for each in server.listeners]
+        where = listening([(each, broker.runtime.config.security_protocol(each.name)) for each in bound])
         folders = ",".join(os.path.abspath(path) for path in broker.logs.paths)
-        print(f"logkernel listening on {addresses} data={folders}", flush=True)
+        print(f"logkernel listening on {where} data={folders}", flush=True)
 
     try:
         loop.run_until_complete(run(broker, listeners, ready, _stop_signals(), known, alone))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from logkernel.vocabulary import SECURITY_PROTOCOLS
@@ -127,6 +127,23 @@ def of_clients(listeners: tuple[Listener, ...], controller: tuple[str, ...]) -> 
     if not kept:
         raise ValueError("no listener is left for clients; add one such as PLAINTEXT://:9092")
     return kept
+
+
+def listening(bound: Sequence[tuple[Listener, str]]) -> str:
+    """Where a broker listens, for the line that says it is ready, of (listener with the port that it got, protocol).
+
+    One that is called PLAINTEXT and speaks it is its address, `127.0.0.1:9092`. Others have their names, as Kafka
+    writes `listeners`, and where a name is not that of its protocol `protocols=` follows, as
+    `listener.security.protocol.map` has it.
+    """
+    (first, protocol), *more = bound
+    if not more and first.name == protocol == DEFAULT_NAME:
+        return address(first.host, first.port)
+    listeners = ",".join(str(listener) for listener, _ in bound)
+    if all(listener.name == protocol for listener, protocol in bound):
+        return listeners
+    protocols = ",".join(f"{listener.name}:{protocol}" for listener, protocol in bound)
+    return f"{listeners} protocols={protocols}"
 
 
 def advertise(

@@ -52,7 +52,7 @@ public final class KafkaClusterTestKit implements AutoCloseable {
             Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
             String line = new BufferedReader(new InputStreamReader(process.getInputStream())).readLine();
             if (line == null) throw new IllegalStateException(Files.readString(log.toPath()));
-            bootstrap = line.replaceFirst(".*listening on ", "").replaceFirst(" data=.*", "");
+            bootstrap = line.replaceFirst(".*listening on ", "").replaceFirst(" .*", "").replaceAll("[^,/]*://", "");
         } catch (IOException error) {
             throw new IllegalStateException(error);
         }

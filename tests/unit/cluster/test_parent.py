@@ -28,7 +28,8 @@ signal.signal(signal.SIGTERM, stop)
 with open(os.path.join(folder, node), "a") as lives:
     print(address, known, os.getpid(), file=lives)
 print("a plugin says", node, flush=True)
-print("logkernel listening on", address.replace(":0", f":{node}000") + ",b:1", "data=x", flush=True)
+listeners = "PLAINTEXT://" + address.replace(":0", f":{node}000") + ",BROKERS://b:1"
+print("logkernel listening on", listeners, "protocols=PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT data=x", flush=True)
 while True:
     signal.pause()
 """

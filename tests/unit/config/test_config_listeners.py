@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.listeners import Listener, address, parse_listeners
+from logkernel.config.listeners import Listener, address, listening, parse_listeners
 from logkernel.config.loading import load
 from logkernel.config.sources import RawSetting
 from logkernel.errors import ConfigError
@@ -81,6 +81,22 @@ def test_text_and_back() -> None:
 )
 def test_what_clients_are_told(settings: dict[str, str], bound: dict[str, int], expected: list[str]) -> None:
     assert list(map(str, BrokerConfig.load(None, settings).advertised(bound, "me"))) == expected
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        ([("PLAINTEXT://127.0.0.1:9092", "PLAINTEXT")], "127.0.0.1:9092"),
+        ([("PLAINTEXT://[::1]:9092", "PLAINTEXT")], "[::1]:9092"),
+        ([("PLAINTEXT://h:1", "SASL_SSL")], "PLAINTEXT://h:1 protocols=PLAINTEXT:SASL_SSL"),
+        ([("SASL_SSL://h:1", "SASL_SSL")], "SASL_SSL://h:1"),
+        ([("SSL://h:1", "SSL"), ("PLAINTEXT://h:2", "PLAINTEXT")], "SSL://h:1,PLAINTEXT://h:2"),
+        ([("IN://h:1", "SSL"), ("SSL://h:2", "SSL")], "IN://h:1,SSL://h:2 protocols=IN:SSL,SSL:SSL"),
+        ([("OUT://h:1", "PLAINTEXT")], "OUT://h:1 protocols=OUT:PLAINTEXT"),
+    ],
+)
+def test_who_starts_a_broker_reads_which_listener_is_where(bound: list[tuple[str, str]], said: str) -> None:
+    assert listening([(*parse_listeners(where), protocol) for where, protocol in bound]) == said
 
 
 def test_a_krafts_listener_is_left_out() -> None:

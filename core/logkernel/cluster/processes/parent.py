@@ -28,7 +28,7 @@ from logkernel.cluster.processes.supervision import FAILED, Action, State, Super
 from logkernel.cluster.store import SharedStore
 
 READY: Final = "logkernel listening on "
-"""How the line begins by which a broker says that it is ready; its address follows."""
+"""How the line begins by which a broker says that it is ready; its listeners follow, `config.listeners.listening`."""
 MAX_LINE_BYTES: Final = 1 << 16
 
 log = logging.getLogger("logkernel.processes")
@@ -105,7 +105,7 @@ class Parent:
         if not line.startswith(READY):
             print(line, flush=True)
             return
-        self.addresses[node] = line.split()[3].partition(",")[0]
+        self.addresses[node] = line.split()[3].partition(",")[0].rpartition("://")[2]
         was_formed = self._supervision.is_formed
         self._carry_out(self._supervision.on_ready(node, _now_ms()))
         if was_formed:
