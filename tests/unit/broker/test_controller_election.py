@@ -23,6 +23,7 @@ from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import Partition, Topic, partition_change
 from logkernel.controller.state import State
 from logkernel.errors import (
+    ClusterAuthorizationFailed,
     KafkaStorageError,
     NetworkException,
     NotController,
@@ -93,6 +94,7 @@ class Broker:
         self.decided: list[tuple[int, bool]] = []
         self.obeyed: list[Any] = []
         self.offline: set[tuple[str, int]] = set()
+        self.refuses = False
         self.controller = Controller(config, node_id, cluster.new_id, {}, kernel.placement)
         self.election = ControllerElection(self.runtime, self.turn, self.controller, self.send, self)
         self.channel = ControllerChannel(self.turn, self.controller, self.send, self.election.view)
@@ -127,6 +129,8 @@ class Broker:
             self.election.view.check_order(request, RequestContext())
         except (StaleBrokerEpoch, StaleControllerEpoch) as error:
             return UpdateMetadataResponse(error.code)
+        if self.refuses:
+            return UpdateMetadataResponse(ClusterAuthorizationFailed.code)
         self.obeyed.append(request)
         if isinstance(request, UpdateMetadataRequest):
             return UpdateMetadataResponse()
@@ -252,6 +256,28 @@ def test_one_of_them_is_the_controller_and_all_know_it() -> None:
     for broker in cluster.brokers.values():
         last = broker.obeyed[-1]
         assert sorted(each.id for each in last.live_brokers) == [1, 2, 3]
+
+
+def test_a_broker_that_lets_nobody_command_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """It was asked ten times a second, and the controller's log did not say why the broker leads nothing."""
+
+    def told() -> list[str]:
+        rows = [row.getMessage() for row in caplog.records if "orders refused" in row.getMessage()]
+        caplog.clear()
+        return rows
+
+    cluster = Cluster()
+    cluster.brokers[2].refuses = True
+    cluster.create("t", "12")
+    cluster.run(60_000)
+    (line,) = told()
+    assert "broker=2 error=CLUSTER_AUTHORIZATION_FAILED; let the principal" in line
+    cluster.brokers[2].refuses = False
+    cluster.run(1_000)
+    assert any(isinstance(request, LeaderAndIsrRequest) for request in cluster.brokers[2].obeyed)
+    cluster.brokers[2].refuses = True
+    cluster.create("u", "12")
+    assert len(told()) == 1, "it refuses anew"
 
 
 def test_a_topic_is_ordered_from_the_brokers_that_hold_it_and_told_to_all() -> None:

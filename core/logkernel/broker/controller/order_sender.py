@@ -13,6 +13,7 @@ from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.broker.turn import Turn
 from logkernel.controller.orders import Answered, Orders
+from logkernel.errors import ClusterAuthorizationFailed
 from logkernel.requests.replication import Order
 
 log = logging.getLogger("logkernel.controller")
@@ -32,6 +33,8 @@ class OrderSender:
         self._on_answered = answered
         self._waits = OrderWaits(runtime, turn)
         self._back_off: Timer | None = None
+        self._refusing: set[int] = set()
+        """Brokers that let this one command nothing, as the log says."""
         self._will_send = self._closed = False
 
     def close(self) -> None:
@@ -75,5 +78,19 @@ class OrderSender:
 
     def _answered(self, node: int, request: Order, response: Any) -> None:
         if not self._closed:
+            self._note_refusal(node, response)
             self._on_answered(node, self._orders.on_answer(node, request, response, self._runtime.clock.mono_ms()))
             self.send_soon()
+
+    def _note_refusal(self, node: int, response: Any) -> None:
+        """Log it once while the broker refuses all orders, which are tried again for ever."""
+        if response is None:
+            return
+        if response.error_code != ClusterAuthorizationFailed.code:
+            self._refusing.discard(node)
+        elif node not in self._refusing:
+            self._refusing.add(node)
+            log.error(
+                "orders refused, and tried again: broker=%d error=CLUSTER_AUTHORIZATION_FAILED; let the principal that"
+                " its log names do CLUSTER_ACTION on the cluster, or add it to super.users of each broker", node,
+            )  # fmt: skip
