@@ -148,6 +148,8 @@ class PluginFaults:
         self._rows: dict[tuple[Origin, str], PluginFault] = {}
         self.running = RunningCalls()
         self.budget = TimeBudget()
+        self.told_ms = 0.0
+        """How long the calls that `took` told of lasted, all together; it never falls. Read it when a call begins."""
 
     def __iter__(self) -> Iterator[PluginFault]:
         return iter(self._rows.values())
@@ -174,10 +176,18 @@ class PluginFaults:
                 *(origin.logged, place, fault.count, what, consequence),
             )
 
-    def took(self, origin: Origin, place: str, elapsed_ms: float) -> None:
-        """Note a call that took longer than `SLOW_MS`."""
-        what = f"took {elapsed_ms:,.0f} ms, during which the broker answered no request"
-        self.misbehaved(origin, place, what, "hooks must return quickly; move the work to a thread of the plugin")
+    def took(self, origin: Origin, place: str, elapsed_ms: float, told_before_ms: float) -> float:
+        """Note a call that took longer than `SLOW_MS`, without what was told of calls within it: a service is not
+        accused of the time of the assignor that it asked. Returns the ms that were the call's own.
+
+        `told_before_ms`: `told_ms` when it began.
+        """
+        own_ms = elapsed_ms - (self.told_ms - told_before_ms)
+        if own_ms > SLOW_MS:
+            self.told_ms += own_ms
+            what = f"took {own_ms:,.0f} ms, during which the broker answered no request"
+            self.misbehaved(origin, place, what, "hooks must return quickly; move the work to a thread of the plugin")
+        return own_ms
 
     def _note(self, origin: Origin, place: str, error: str) -> PluginFault:
         fault = self._rows.get((origin, place))

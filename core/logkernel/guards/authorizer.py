@@ -28,7 +28,7 @@ class GuardedAuthorizer(TimedGuard[Authorizer]):
         self, client: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[bool]:
         """As `_call`, which would cost as much again: this is asked for each request."""
-        running, begun_s = self._faults.running, monotonic()
+        running, begun_s, told_ms = self._faults.running, monotonic(), self._faults.told_ms
         if self._faults.budget.resting:
             self._check_budget(REQUEST_REFUSED, begun_s)
         outer = running.begin(self._named, self._place)
@@ -41,7 +41,7 @@ class GuardedAuthorizer(TimedGuard[Authorizer]):
             running.end(outer)
             now_s = monotonic()
             if (now_s - begun_s) * 1000 > SLOW_MS:
-                self._was_slow(REQUEST_REFUSED, begun_s, now_s)
+                self._was_slow(REQUEST_REFUSED, begun_s, now_s, told_ms)
         if isinstance(answer, list | tuple) and len(answer) == len(names):
             for allowed in answer:
                 if allowed is not True and allowed is not False:

@@ -42,7 +42,7 @@ class TimedGuard(Guard[P]):
 
     def _call(self, consequence: str, decide: Callable[[], T]) -> T:
         """Raises `PluginError`, which says `consequence`, for what the plugin raises."""
-        place, running, begun_s = self._place, self._faults.running, monotonic()
+        place, running, begun_s, told_ms = self._place, self._faults.running, monotonic(), self._faults.told_ms
         if self._faults.budget.resting:
             self._check_budget(consequence, begun_s)
         outer = running.begin(self._named, place)
@@ -57,7 +57,7 @@ class TimedGuard(Guard[P]):
             running.end(outer)
             now_s = monotonic()
             if (now_s - begun_s) * 1000 > SLOW_MS:
-                self._was_slow(consequence, begun_s, now_s)
+                self._was_slow(consequence, begun_s, now_s, told_ms)
 
     def _failed(self, consequence: str, error: Exception) -> Exception:
         """Note what a plugin raised; return what is to be raised."""
@@ -78,10 +78,9 @@ class TimedGuard(Guard[P]):
                 f" {BUDGET_MS // 1000} s within a minute; {consequence}"
             )
 
-    def _was_slow(self, consequence: str, begun_s: float, now_s: float) -> None:
-        elapsed_ms = (now_s - begun_s) * 1000
-        self._faults.took(self._origin(), self._place, elapsed_ms)
-        if self._faults.budget.spent(self._place, elapsed_ms, now_s):
+    def _was_slow(self, consequence: str, begun_s: float, now_s: float, told_before_ms: float) -> None:
+        own_ms = self._faults.took(self._origin(), self._place, (now_s - begun_s) * 1000, told_before_ms)
+        if own_ms > SLOW_MS and self._faults.budget.spent(self._place, own_ms, now_s):
             what = (
                 f"held up the broker for over {BUDGET_MS // 1000} s within a minute, and is not asked for {WINDOW_S} s"
             )

@@ -44,7 +44,7 @@ class Hooks:
         `PluginFaults`."""
         for implementation in reversed(self._plugins.caller(hook).get_hookimpls()):
             origin = self._plugins.origin(implementation.plugin_name)
-            begun_s = monotonic()
+            begun_s, told_ms = monotonic(), self._faults.told_ms
             outer = self._faults.running.begin(tuple, (origin, hook))
             try:
                 implementation.function(*[facts[name] for name in implementation.argnames])
@@ -54,7 +54,7 @@ class Hooks:
                 self._faults.running.end(outer)
             elapsed_ms = (monotonic() - begun_s) * 1000
             if elapsed_ms > SLOW_MS:
-                self._faults.took(origin, hook, elapsed_ms)
+                self._faults.took(origin, hook, elapsed_ms, told_ms)
 
     def describe(self, hook: str) -> dict[str, tuple[Any, ...]]:
         """Return plugin → the result of its implementation of a hook that describes, in the order of registration.

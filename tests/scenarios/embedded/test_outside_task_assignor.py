@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hand_clock import HandClock
 
 from logkernel.broker.build import build
 from logkernel.broker.cluster_view import SharedClusterView
@@ -77,7 +78,8 @@ class Broker:
             "group.streams.assignment.interval.ms=0",
             "broker.rack=east",
         )
-        self.broker = build(None, settings, kernel=Kernel(plugins=[Plugin(**assigns)]))
+        self.clock = HandClock(1)
+        self.broker = build(None, settings, kernel=Kernel(plugins=[Plugin(**assigns)]), clock=self.clock)
         self.broker.start()
         self.faults = self.broker.runtime.kernel.faults
         self.ask(CreateTopicsRequest([CreatableTopic("t", 4, 1)], timeout_ms=1_000))
@@ -244,6 +246,21 @@ def test_sticky_stands_in_for_one_that_used_up_its_time(start: Start) -> None:
     broker.faults.budget.resting["task assignor slow"] = monotonic() + WINDOW_S
     broker.join("m2")
     assert (len(broker.target("m1")), len(broker.target("m2")), len(asked)) == (2, 2, 1)
+
+
+def test_the_time_that_it_took_is_its_own(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`logkernel status` named the plugin of the service, too, which had only waited for it."""
+
+    def slow(group: TaskFacts) -> Any:
+        broker.clock.now_ms += 4_000
+        return to_the_last(group)
+
+    broker = start("slow", slow=slow)
+    monkeypatch.setattr("logkernel.guards.guard.monotonic", lambda: broker.clock.now_ms / 1000)
+    broker.join("m1")
+    (fault,) = broker.faults
+    assert (fault.origin.plugin, fault.place) == ("Plugin", "task assignor slow")
+    assert fault.error.startswith("took 4,000 ms")
 
 
 def test_it_sees_the_racks_of_members_and_partitions(start: Start) -> None:

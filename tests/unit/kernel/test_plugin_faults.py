@@ -83,6 +83,17 @@ def test_a_hook_that_takes_long_is_logged(monkeypatch, caplog):
     assert any("plugin misbehaved" in message and "took 10,000 ms" in message for message in caplog.messages)
 
 
+def test_a_call_is_told_of_without_what_was_told_of_calls_within_it():
+    faults = PluginFaults()
+    before_ms = faults.told_ms
+    assert faults.took(Origin("inner", "d"), "assignor a", 4_000, before_ms) == 4_000
+    assert faults.took(Origin("other", "d"), "assignor b", 3_000, before_ms + 4_000) == 3_000
+    assert faults.took(Origin("outer", "d"), "service s", 7_900, before_ms) == 900
+    assert [row.origin.plugin for row in faults] == ["inner", "other"]
+    assert faults.took(Origin("outer", "d"), "service s", 8_500, before_ms) == 1_500
+    assert [row.error.split(",")[0] for row in faults] == ["took 4", "took 3", "took 1"]
+
+
 def test_a_fault_that_repeats_counts_up_and_logs_ever_less(caplog):
     faults = PluginFaults()
     with caplog.at_level(logging.ERROR):

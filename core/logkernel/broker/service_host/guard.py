@@ -27,13 +27,14 @@ class ServiceFailed(Exception):
 class ServiceGuard:
     """Calls the code of one service."""
 
-    __slots__ = ("_made", "_name", "_runtime", "running")
+    __slots__ = ("_made", "_name", "_runtime", "faults", "running")
 
     def __init__(self, runtime: Runtime, name: str) -> None:
         self._runtime = runtime
         self._name = name
         self._made: object | None = None
-        self.running = runtime.kernel.faults.running
+        self.faults = runtime.kernel.faults
+        self.running = self.faults.running
         """For callers in a hurry, who call `code` themselves."""
 
     def made(self, service: object) -> None:
@@ -59,15 +60,15 @@ class ServiceGuard:
         themselves."""
         if isinstance(error, PluginError):  # noted by the kernel
             return ServiceFailed(str(error))
-        self._runtime.kernel.faults.raised(self._origin(), self._place(code), error, consequence)
+        self.faults.raised(self._origin(), self._place(code), error, consequence)
         return ServiceFailed(f"service {self._name}: {self._place(code)} raised {error!r}")
 
-    def took(self, code: Callable[..., Any], elapsed_ms: float) -> None:
-        """Note an event that took longer than `SLOW_MS`."""
-        self._runtime.kernel.faults.took(self._origin(), self._place(code), elapsed_ms)
+    def took(self, code: Callable[..., Any], elapsed_ms: float, told_before_ms: float) -> None:
+        """Note an event that took longer than `SLOW_MS`; see `PluginFaults.took`."""
+        self.faults.took(self._origin(), self._place(code), elapsed_ms, told_before_ms)
 
     def misbehaved(self, code: Callable[..., Any], what: str, consequence: str) -> None:
-        self._runtime.kernel.faults.misbehaved(self._origin(), self._place(code), what, consequence)
+        self.faults.misbehaved(self._origin(), self._place(code), what, consequence)
 
     def _place(self, code: Callable[..., Any]) -> str:
         return f"service {self._name}, {getattr(code, '__name__', 'call')}"

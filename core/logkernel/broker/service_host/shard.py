@@ -255,6 +255,7 @@ class Shard:
         clock = host.runtime.clock
         wall_ms, mono_ms = clock.wall_ms(), clock.mono_ms()
         self.deciding, guard = True, host.guard
+        told_ms = guard.faults.told_ms
         outer = guard.running.begin(guard.named, event)
         try:
             try:
@@ -265,7 +266,7 @@ class Shard:
                 guard.running.end(outer)
             elapsed_ms = clock.mono_ms() - mono_ms
             if elapsed_ms > SLOW_MS:
-                guard.took(event, elapsed_ms)
+                guard.took(event, elapsed_ms, told_ms)
             if decision.records:
                 self._begun += 1
                 self._append(decision, wall_ms, mono_ms)
