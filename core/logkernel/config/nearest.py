@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+ALIKE: Final = 0.3
+"""Words that have less in common (`difflib`'s ratio) mean different things; `timeout` and `time` have 0.7."""
 
 _UNITS = {
     "days": ("hours", "ms"),
@@ -41,4 +45,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         if f"{stem}.{word}" in names:
             return f"{stem}.{word}"
     found = difflib.get_close_matches(name, sorted(names), 1, 0.6)
-    return found[0] if found else None
+    return found[0] if found and not _means_another(plain.split("."), found[0].lower().split(".")) else None
+
+
+def _means_another(words: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether one word stands in place of another that is not like it: `num.warmup.replicas` is not a misspelt
+    `num.standby.replicas`."""
+    import difflib
+
+    return len(words) == len(known) and any(
+        difflib.SequenceMatcher(None, word, other).ratio() < ALIKE for word, other in zip(words, known, strict=True)
+    )

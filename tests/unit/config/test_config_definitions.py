@@ -168,10 +168,12 @@ def test_the_tables_are_not_built_at_import() -> None:
         ("LISTENERS", "listeners"),
         ("auto.create.topic.enable", "auto.create.topics.enable"),
         ("qqqq", None),
+        ("group.streams.num.stanby.replicas", "group.streams.num.standby.replicas"),
+        ("group.streams.num.warmup.replicas", None),  # of KIP-1071, and in no Kafka until now
     ],
 )
 def test_the_nearest_name(wrong: str, right: str | None) -> None:
-    assert nearest(wrong, tables().broker) == right
+    assert nearest(wrong, ALL.broker) == right
 
 
 @pytest.mark.parametrize(
