@@ -143,6 +143,14 @@ def test_topics_have_the_settings_that_are_asked_for() -> None:
             kafka.delete_topic("none")
 
 
+def test_no_group_waits_for_more_members() -> None:
+    """Where a test does not ask for it."""
+    names = ["group.initial.rebalance.delay.ms", "group.streams.initial.rebalance.delay.ms"]
+    with Kafka(sockets=False) as kafka, kafka.admin() as admin:
+        ((_, found),) = admin.describe_configs(("broker", "1"), names=names).items()
+    assert {name: entry.value for name, entry in found.items()} == dict.fromkeys(names, "0")
+
+
 def test_bad_settings_and_topics_leave_nothing_open() -> None:
     before = threading.active_count()
     with pytest.raises(ConfigError, match=r"no\.such"):
