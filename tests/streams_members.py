@@ -20,6 +20,8 @@ INVALID_REQUEST, UNSUPPORTED_VERSION, UNKNOWN_MEMBER, NOT_FOUND, MAX_SIZE, NON_E
 LOADING, FENCED_EPOCH, STALE_EPOCH, INVALID_TOPOLOGY, INCONSISTENT, SUBSCRIBED = 14, 110, 113, 130, 23, 86
 STALE_TOPOLOGY, MISSING_SOURCES, WRONG_PARTITIONS, MISSING_INTERNAL, SHUTDOWN, DELAYED = range(6)
 ALL = [("0", number) for number in range(4)]
+NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+"""What a member says that it holds when it comes."""
 
 
 def plain(epoch: int = 0) -> Topology:
@@ -52,7 +54,8 @@ def beat(world: Any, member: str, epoch: int, **more: Any) -> Any:
     if active is not None or standby is not None:
         more.update(active_tasks=tasks(*active or ()), standby_tasks=tasks(*standby or ()), warmup_tasks=[])
     if epoch == 0:
-        more = {"topology": plain(), "process_id": f"process of {member}", "rebalance_timeout_ms": 60_000, **more}
+        first = {"topology": plain(), "process_id": f"process of {member}", "rebalance_timeout_ms": 60_000}
+        more = {**NO_TASKS, **first, **more}
     return world.ask(StreamsGroupHeartbeatRequest("g", member, epoch, **more))
 
 

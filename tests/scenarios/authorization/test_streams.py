@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from streams_members import NO_TASKS
+
 from logkernel import errors as e
 from logkernel.requests.streams_groups import (
     StreamsGroupDescribeRequest,
@@ -22,7 +24,7 @@ PREFIXED, MISSING_INTERNAL = 4, 3
 
 def heartbeat(world: Any, user: str, epoch: int = 0, member: str = "m") -> Any:
     one = Subtopology("0", ["t"], state_changelog_topics=[TopicInfo("app-changelog")])
-    more: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "process_id": "p", "topology": Topology(0, [one])}
+    more = {**NO_TASKS, "rebalance_timeout_ms": 60_000, "process_id": "p", "topology": Topology(0, [one])}
     return world.ask(user, StreamsGroupHeartbeatRequest("app", member, epoch, **(more if epoch == 0 else {})))
 
 

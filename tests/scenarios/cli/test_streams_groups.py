@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from shells import Shell
+from streams_members import NO_TASKS
 
 import logkernel
 from logkernel.contracts import MemberTasks, TaskAssignor, TaskFacts
@@ -39,7 +40,7 @@ def beat(shell: Shell, member: str, epoch: int, **more: Any) -> Any:
         endpoint = Endpoint(f"{member}.example", 8080)
         tags = [KeyValue("zone", "z1")]
         more = {"topology": TOPOLOGY, "process_id": f"p-{member}", "user_endpoint": endpoint, "client_tags": tags}
-        more["rebalance_timeout_ms"] = 60_000
+        more |= {"rebalance_timeout_ms": 60_000, **NO_TASKS}
     answer = shell.log.request(StreamsGroupHeartbeatRequest("app", member, epoch, **more))
     assert answer.error_code == 0, answer.error_message
     return answer
@@ -197,8 +198,7 @@ def test_an_application_that_comes_to_a_group_of_consumers_is_told_what_to_do(ap
     with app.log.consumer("in", group="plain") as consumer:
         while not consumer.assignment():
             consumer.poll(0.1)
-        first: dict[str, Any] = {"topology": TOPOLOGY, "process_id": "p", "rebalance_timeout_ms": 60_000}
-        first |= {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+        first: dict[str, Any] = {"topology": TOPOLOGY, "process_id": "p", "rebalance_timeout_ms": 60_000, **NO_TASKS}
         answer = app.log.request(StreamsGroupHeartbeatRequest("plain", "m", 0, **first))
     assert answer.error_message.startswith("Group plain is not a streams group. Stop all of its members and wait until")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hand_clock import HandClock
+from streams_members import NO_TASKS
 
 from logkernel.broker.build import build
 from logkernel.broker.cluster_view import SharedClusterView
@@ -93,7 +94,7 @@ class Broker:
         """The active tasks that the member gets at once."""
         topology = Topology(0, [Subtopology("0", ["t"])])
         request = StreamsGroupHeartbeatRequest(
-            "g", member, 0, topology=topology, process_id=member, rebalance_timeout_ms=60_000, **more
+            "g", member, 0, topology=topology, process_id=member, rebalance_timeout_ms=60_000, **NO_TASKS, **more
         )
         answer = self.ask(request)
         assert answer.error_code == 0, answer.error_message

@@ -13,7 +13,9 @@ from streams_members import (
     SHUTDOWN,
     UNKNOWN_MEMBER,
     beat,
+    make_topics,
     settle,
+    stateful,
     status,
     told,
 )
@@ -139,9 +141,38 @@ def test_the_first_assignment_waits_for_more_members(world: Any) -> None:
     assert world.state == "Assigning"
     beat(world, "m2", 0)
     world.after(3_000)
+    assert len(world.group.streams.targets) == 2, "it waits for no heartbeat"
     shares = [told(beat(world, name, 1, active=[]).active_tasks) for name in ("m1", "m2")]
     assert [len(share or []) for share in shares] == [2, 2]
     assert world.state == "Stable"
+
+
+def test_a_first_assignment_without_a_second_heartbeat_waits_for_one(world: Any) -> None:
+    """As at Kafka, which knows the topics of a topology from the heartbeat after the one that brought it. Here the
+    timer looked at them itself: its target was one for an older epoch, and another one followed a second later."""
+    world.topics.group_settings["g", "streams.initial.rebalance.delay.ms"] = 3_000
+    beat(world, "m1", 0, topology=stateful())
+    make_topics(world)
+    world.after(3_000)
+    assert world.group.streams.assignment_epoch == 1
+    answer = beat(world, "m1", 1)
+    assert (answer.member_epoch, status(answer)) == (3, [])
+    assert len(told(answer.active_tasks) or []) == 8
+
+
+def test_a_first_assignment_is_for_the_topics_that_a_heartbeat_saw(world: Any) -> None:
+    """The timer looked at them again, and the group kept the hash of the old ones."""
+    world.topics.group_settings["g", "streams.initial.rebalance.delay.ms"] = 3_000
+    beat(world, "m1", 0)
+    beat(world, "m1", 1)
+    world.topics.partitions["orders"] = 6
+    world.run(world.machine.on_topics_changed(["orders"], world.wall_ms, world.mono_ms))
+    world.after(3_000)
+    first = beat(world, "m1", 1)
+    assert (first.member_epoch, told(first.active_tasks), status(first)) == (2, ALL, [DELAYED])
+    world.after(1_000)
+    second = beat(world, "m1", 2)
+    assert (second.member_epoch, len(told(second.active_tasks) or [])) == (3, 6)
 
 
 def test_a_group_that_is_empty_again_before_its_first_assignment(world: Any) -> None:

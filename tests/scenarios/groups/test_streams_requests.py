@@ -8,6 +8,7 @@ import pytest
 from streams_members import (
     ALL,
     INVALID_REQUEST,
+    NO_TASKS,
     UNSUPPORTED_VERSION,
     beat,
     plain,
@@ -33,6 +34,7 @@ WRONG: dict[str, tuple[int, dict[str, Any]]] = {
     "no topology": (0, {"topology": None}),
     "a topology later": (2, {"topology": plain()}),
     "tasks at first": (0, {"active": ALL}),
+    "no word of tasks at first": (0, {"active_tasks": None}),
     "one kind of tasks": (2, {"active_tasks": []}),
     "an empty rack": (2, {"rack_id": " "}),
     "an epoch below": (-3, {}),
@@ -57,7 +59,7 @@ def test_requests_that_make_no_sense_are_refused(world: Any, name: str) -> None:
 
 
 def test_names_that_are_empty_or_too_long(world: Any) -> None:
-    first = {"topology": plain(), "rebalance_timeout_ms": 1, "process_id": "p"}
+    first = {**NO_TASKS, "topology": plain(), "rebalance_timeout_ms": 1, "process_id": "p"}
     assert world.ask(StreamsGroupHeartbeatRequest("g", "", 0, **first)).error_code == INVALID_REQUEST
     assert world.ask(StreamsGroupHeartbeatRequest(" ", "m", 0, **first)).error_code == INVALID_REQUEST
     assert world.ask(StreamsGroupHeartbeatRequest("g", "m" * 40_000, 0, **first)).error_code == INVALID_REQUEST

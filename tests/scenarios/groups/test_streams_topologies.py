@@ -10,6 +10,7 @@ import pytest
 from streams_members import (
     INVALID_REQUEST,
     INVALID_TOPOLOGY,
+    NO_TASKS,
     STALE_TOPOLOGY,
     beat,
     plain,
@@ -123,7 +124,7 @@ def test_every_topology_is_answered_and_survives_a_restart(make_world: Any) -> N
     statuses: set[int] = set()
     for seed in range(DRAWN):
         world, topology = make_world(), drawn(random.Random(seed))
-        first = {"topology": topology, "process_id": "p", "rebalance_timeout_ms": 1_000}
+        first = {**NO_TASKS, "topology": topology, "process_id": "p", "rebalance_timeout_ms": 1_000}
         answer = world.ask(StreamsGroupHeartbeatRequest("g", "m", 0, **first))
         codes[answer.error_code] = codes.get(answer.error_code, 0) + 1
         if answer.error_code:
@@ -142,6 +143,6 @@ def test_every_topology_is_answered_and_survives_a_restart(make_world: Any) -> N
 @pytest.mark.parametrize("epoch", [-1, -(2**31)])
 def test_a_topology_epoch_below_zero_is_refused(world: Any, epoch: int) -> None:
     topology = Topology(epoch, [Subtopology("0", ["orders"])])
-    first = {"topology": topology, "process_id": "p", "rebalance_timeout_ms": 1_000}
+    first = {**NO_TASKS, "topology": topology, "process_id": "p", "rebalance_timeout_ms": 1_000}
     answer = world.ask(StreamsGroupHeartbeatRequest("g", "m", 0, **first))
     assert (answer.error_code, world.log) == (INVALID_TOPOLOGY, [])

@@ -103,7 +103,7 @@ def _check_joining(request: Request) -> None:
         (request.standby_tasks, "StandbyTasks"),
         (request.warmup_tasks, "WarmupTasks"),
     ):
-        if tasks:
+        if tasks is None or tasks:
             raise InvalidRequest(f"{name} must be empty when (re-)joining.")
     if request.topology is None:
         raise InvalidRequest("Topology must be non-null when (re-)joining.")

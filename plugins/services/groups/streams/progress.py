@@ -212,10 +212,11 @@ def make_target(
 
 
 def on_initial_timer(coordinator: GroupCoordinator, group_id: str, group: StreamsGroup) -> None:
-    """The delay is over: all that have come until now get their tasks."""
-    if group.members and group.topology is not None and group.epoch > group.assignment_epoch:
-        try:
-            configured, _ = _configured(coordinator, group, group.topology)
-        except KafkaError:
-            return  # the next heartbeat is told, and makes a target once it can
-        make_target(coordinator, group_id, group, group.members, group.epoch, group.topology, configured)
+    """The delay is over: all that have come until now get their tasks, by the topics as the last heartbeat found them.
+
+    The heartbeat that brought the group's topology keeps nothing of what it found, as at Kafka: if no other came since,
+    the next one makes the target.
+    """
+    topology, configured = group.topology, group.configured
+    if group.members and topology is not None and configured is not None and group.epoch > group.assignment_epoch:
+        make_target(coordinator, group_id, group, group.members, group.epoch, topology, configured)
