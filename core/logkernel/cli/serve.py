@@ -17,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from logkernel.cli.coordination_url import settings_of
+from logkernel.cli.log_lines import LogLines
 
 if TYPE_CHECKING:
     import asyncio
@@ -108,24 +109,6 @@ def _add_options_of_a_cluster(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class _LogFormatter(logging.Formatter):
-    """One `key=value` line an event on stderr; values with blanks are quoted."""
-
-    def __init__(self, broker: int | None) -> None:
-        """`broker` is the node id where several processes write to one stderr."""
-        super().__init__()
-        self._broker = "" if broker is None else f" broker={broker}"
-
-    def format(self, record: logging.LogRecord) -> str:
-        stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
-        line = f"time={stamp}.{int(record.msecs):03d} level={record.levelname.lower()}{self._broker}"
-        line += f" logger={record.name}"
-        line += f' event="{record.getMessage()}"'
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return line
-
-
 def _end_unready(number: int, frame: FrameType | None) -> None:
     """A stop signal before the broker is ready: exit at once, as a kill would. The next start recovers."""
     logging.getLogger("logkernel.serve").info("stopping before it was ready")
@@ -147,7 +130,7 @@ def serve(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     arguments.argv = argv
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_LogFormatter(arguments.child))
+    handler.setFormatter(LogLines(arguments.child))
     logging.basicConfig(level=arguments.log_level, handlers=[handler], force=True)
     try:
         return _serve(arguments)

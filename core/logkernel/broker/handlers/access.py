@@ -38,7 +38,7 @@ def _keep(ctx: HandlerContext, result: ControllerResult, note: str, context: Req
     """Carry out a change; `note` says what is not enforced, and goes into the log."""
     if result.changes and note:
         count, client, host = len(result.changes), context.client_id, context.client_host
-        log.warning("%s; changes=%d client_id=%s host=%s", note, count, client, host)
+        log.warning("%s; changes=%d client_id=%r host=%s", note, count, client, host)
     return ctx.commit(result)
 
 

@@ -19,7 +19,7 @@ def init_producer_id(
     if request.transactional_id is not None:
         response.error_code = InvalidRequest.code
         log.warning(
-            "transactions are not served: client_id=%s transactional_id=%s", context.client_id, request.transactional_id
+            "transactions are not served: client_id=%r transactional_id=%r", context.client_id, request.transactional_id
         )
         answer(response)
         return
