@@ -212,6 +212,8 @@ class SaslGate:
         self, mechanism: ServerMechanism, challenge: bytes, error: BaseException | None, answered: Answered
     ) -> None:
         self.busy = False
+        if self.state is not State.EXCHANGING:
+            return  # the client strayed meanwhile, and was told so
         principal = mechanism.principal
         if error is not None:
             answered(self._rejected(mechanism, error))

@@ -263,6 +263,21 @@ def test_nothing_else_is_taken_while_a_mechanism_blocks(gate: SaslGate, security
     assert [answer.auth_bytes for answer in answers] == [b"say please"]
 
 
+def test_a_proof_that_comes_after_the_client_strayed_lets_nobody_in(
+    gate: SaslGate, security: Security, threads: Threads
+) -> None:
+    """It raised in the loop, as the gate's table has no such row."""
+    security.blocks = True
+    gate.on_handshake("ASK", 0)
+    answers: list[SaslAuthenticateResponse] = []
+    gate.on_message(b"alice", answers.append)
+    threads.run()
+    gate.on_message(b"please", answers.append)
+    gate.on_other("Heartbeat")
+    threads.run()
+    assert (len(answers), gate.state, gate.principal) == (1, State.FAILED, None)
+
+
 # ---------------------------------------------------------------- the connection behind it
 
 
