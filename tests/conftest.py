@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 import select
 import shutil
@@ -20,6 +19,7 @@ import pytest
 import zookeepers
 from attrs import define, field
 from hypothesis import HealthCheck, settings
+from module_files import load_module
 from outside_tools import missing
 
 # Hundreds of tests start programs: where these may not keep their compiled files, each compiles all that it imports.
@@ -249,17 +249,6 @@ def kcat() -> str:
         missing("kcat is not installed (Debian: apt-get install kcat)")
     assert path is not None
     return path
-
-
-def load_module(path: Path) -> ModuleType:
-    """A Python file as a module, under a name of its own."""
-    spec = importlib.util.spec_from_file_location(f"logkernel_test_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def bench_module() -> ModuleType:

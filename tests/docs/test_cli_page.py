@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import ModuleType
 
 import click
 import pytest
+from module_files import page_generator
 
 from logkernel.cli.app import app
 from logkernel.client.admin.client import Admin
@@ -23,12 +23,7 @@ EXAMPLES = re.findall(r"```python\n(.+?)```", CLIENT, re.DOTALL)
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_cli", DOCS / "generate_cli.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return page_generator("cli")
 
 
 def test_every_command_is_on_the_page(generate: ModuleType) -> None:

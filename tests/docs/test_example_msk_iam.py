@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import os
 import shutil
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from module_files import load_module
 
 from logkernel.errors import SaslAuthenticationFailed
 from logkernel.security.sasl.oauthbearer import client_first_of
@@ -25,16 +24,7 @@ EXAMPLE = TESTS.parent / "examples" / "acme-msk-iam"
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 
 
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-RECORD = load(TESTS / "golden" / "msk_iam" / "record.py")
+RECORD = load_module(TESTS / "golden" / "msk_iam" / "record.py")
 ROWS: list[dict[str, Any]] = json.loads((TESTS / "golden" / "msk_iam" / "tokens.json").read_text())
 
 
@@ -92,7 +82,7 @@ def test_its_tokens_are_those_of_awss_signer(row: dict[str, Any], credentials: t
     ):
         assert url_of(sent(f'region="{region}"')) == url_of(row["token"])
         with patch.dict(os.environ, AWS_DEFAULT_REGION=region):
-            token, lifetime_s = load(EXAMPLE / "src" / "acme_msk_iam.py").token({})
+            token, lifetime_s = load_module(EXAMPLE / "src" / "acme_msk_iam.py").token({})
     assert url_of(token) == url_of(row["token"])
     assert RECORD.AT.timestamp() + lifetime_s == row["expires_ms"] / 1000
 

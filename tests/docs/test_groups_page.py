@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from module_files import page_generator
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_groups", DOCS / "generate_groups.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return page_generator("groups")
 
 
 def test_the_page_is_fresh(generator: ModuleType) -> None:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from module_files import page_generator
 
 from logkernel import contracts, hookspecs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_hooks", DOCS / "generate_hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return page_generator("hooks")
 
 
 HOOKS = [name for name in vars(hookspecs) if name.startswith("logkernel_")]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from module_files import load_module, page_generator
 
 from logkernel.hookspecs import KINDS
 from logkernel.testing.contracts import kits
@@ -23,16 +22,7 @@ LONGEST = 50
 """Lines of an example, without those of a service, whose machine alone has nine methods."""
 
 
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-GENERATOR = load(DOCS / "generate_plugins.py")
+GENERATOR = page_generator("plugins")
 PAGES: dict[str, tuple[str, str, str]] = GENERATOR.PAGES
 OTHERS: dict[str, str] = GENERATOR.OTHERS
 """Pages without a project that `plugin new` writes: their programs are the example."""
@@ -51,7 +41,7 @@ def test_the_example_of_a_page_keeps_its_contract(stem: str, tmp_path: Path) -> 
     assert code.count("\n") < LONGEST or kind == "service"
     path = tmp_path / f"{distribution.replace('-', '_')}.py"
     path.write_text(code)
-    module = load(path)
+    module = load_module(path)
     more: dict[str, Any] = {}
     if kind == "service":
         from hypothesis import strategies as st

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from module_files import page_generator
 
 from logkernel.plugins.services.shares.partitions.partition import TRANSITIONS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_share_groups", DOCS / "generate_share_groups.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return page_generator("share_groups")
 
 
 def test_the_page_is_fresh(generator: ModuleType) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from attrs import fields
+from module_files import page_generator
 
 from logkernel.plugins.services.transactions.settings import NAMES, TransactionSettings
 from logkernel.plugins.services.transactions.state import TRANSITIONS, State
@@ -15,14 +15,9 @@ from logkernel.plugins.services.transactions.state import TRANSITIONS, State
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_transactions", DOCS / "generate_transactions.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return page_generator("transactions")
 
 
 def test_the_diagram_is_fresh(generator: ModuleType) -> None:

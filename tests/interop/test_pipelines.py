@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from module_files import load_module
 from spark_judged import SPARK
 
 import logkernel
@@ -64,15 +64,6 @@ def parquet(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
 # ---------------------------------------------------------------- the example
 
 
@@ -112,7 +103,7 @@ def uncommit(checkpoint: Path) -> None:
 
 @pytest.mark.longest
 def test_the_flights_example(pipeline: Any, bootstrap: str, tmp_path: Path) -> None:
-    load, chart = module(EXAMPLE / "load.py"), module(EXAMPLE / "chart.py")
+    load, chart = load_module(EXAMPLE / "load.py"), load_module(EXAMPLE / "chart.py")
     file, out = EXAMPLE / "pipeline.yaml", tmp_path / "out"
     given = ("--set", f"out={out}", *(("--set", "most=") if SPARK < (4, 2) else ()))
     first = load.load(bootstrap, 9, 11)

@@ -3,34 +3,22 @@
 So no built-in has a way in that a stranger has not: neither an import of the core, nor a name.
 """
 
-import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
+import outside_copies
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 @pytest.fixture(scope="module")
-def copies():
-    """`tests/outside_copies.py`, which the tox environment `outside` runs the other tests by."""
-    spec = importlib.util.spec_from_file_location("outside_copies", ROOT / "tests" / "outside_copies.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def built_ins(copies):
-    return copies.built_ins()
+def built_ins():
+    return outside_copies.built_ins()
 
 
 @pytest.fixture
-def outside(tmp_path, copies):
+def outside(tmp_path):
     """A folder for sys.path with a distribution `acme-copies` that holds a copy of every plugin."""
-    return copies.make(tmp_path / "site", hide=False, prefix="acme-")
+    return outside_copies.make(tmp_path / "site", hide=False, prefix="acme-")
 
 
 def blocking(folder, built_ins, *, allow="acme-copies"):

@@ -7,24 +7,19 @@ stands still.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from module_files import load_module
 
 from logkernel.plugins.spark import exactly_once as once
 from logkernel.plugins.spark.exactly_once import Row
 
 HERE = Path(__file__).parent
-_spec = importlib.util.spec_from_file_location("spark_cluster", HERE / "cluster.py")
-assert _spec is not None
-assert _spec.loader is not None
-sim = sys.modules["spark_cluster"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(sim)
+sim = load_module(HERE / "cluster.py")
 
 QUERY = "q"
 Layout = Sequence[Sequence[Row]]
