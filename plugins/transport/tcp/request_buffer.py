@@ -1,8 +1,9 @@
 """Where received bytes lie: in a buffer that all connections share, until one holds half a frame.
 
 A connection that is idle, or whose frames come whole, has no buffer of its own. What is left of an
-unfinished frame moves to one that grows with what arrives (the size that a peer claims is not believed
-beyond `EAGER_BYTES`), serves the frames that follow while they keep coming, and is dropped in a pause.
+unfinished frame moves to one that grows with what arrives, to twice as much at most: the size that a peer
+claims is not believed, as nobody may know yet who that is. It serves the frames that follow while they keep
+coming, and is dropped in a pause.
 
 The shared buffer is safe because a BufferedProtocol's bytes are handled in the same turn of the loop
 in which they are received; a proactor loop, which has reads under way on many connections, is given
@@ -17,7 +18,6 @@ from .wire import I32
 
 SHARED_BYTES: Final = 256 << 10
 FIRST_BYTES: Final = 16 << 10
-EAGER_BYTES: Final = 1 << 20
 KEEP_BYTES: Final = 4 << 20
 """A larger buffer is dropped as soon as it is empty."""
 
@@ -78,7 +78,7 @@ class RequestBuffer:
     def _make_room(self, left: int) -> None:
         rest = self.pending()
         claimed = 4 + max(0, I32.unpack_from(rest)[0]) if left >= 4 else 0
-        wanted = max(FIRST_BYTES, left + 1, min(claimed, max(EAGER_BYTES, 2 * left)))
+        wanted = max(FIRST_BYTES, left + 1, min(claimed, 2 * left))
         if self._own is not None and self._start + wanted <= len(self._own):
             return
         if self._own is not None and wanted <= len(self._own):

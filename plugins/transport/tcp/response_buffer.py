@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from .request_buffer import EAGER_BYTES, FIRST_BYTES
+from .request_buffer import FIRST_BYTES
 from .wire import I32
 
 SMALL_BYTES: Final = 64 << 10
 KEEP_BYTES: Final = 16 << 20
 """A larger buffer serves one response: at 1 MiB a partition, which is what a consumer asks for, few are larger."""
+EAGER_BYTES: Final = 1 << 20
+"""What a broker is believed of a response's size before its bytes come."""
 SPARE_BYTES: Final = 16 << 20
 """Memory that waits to be free again, for the next responses."""
 STEP_BYTES: Final = 64 << 10

@@ -12,8 +12,9 @@ import pytest
 
 from logkernel.plugins.transport.tcp import response_buffer
 from logkernel.plugins.transport.tcp.channel import LOW_WATER_BYTES, TcpChannel, _tune
-from logkernel.plugins.transport.tcp.request_buffer import EAGER_BYTES, FIRST_BYTES
+from logkernel.plugins.transport.tcp.request_buffer import FIRST_BYTES
 from logkernel.plugins.transport.tcp.response_buffer import (
+    EAGER_BYTES,
     KEEP_BYTES,
     QUIET_RESPONSES,
     SMALL_BYTES,
