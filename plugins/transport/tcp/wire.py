@@ -29,6 +29,8 @@ FEW_ELEMENTS: Final = 1 << 20
 """Elements of all arrays of a client's request; one costs memory that its bytes on the wire do not show."""
 ELEMENT_BYTES: Final = 4
 """Of a broker's id. An order that tells of 150,000 partitions with three replicas each holds a million of them."""
+MAX_STRING: Final = 0x7FFF
+"""Bytes of a string, also of a compact one, whose length would have room for more."""
 MAX_TAGS: Final = 1_000
 """Tagged fields of one struct; those of Kafka have less than ten."""
 
@@ -147,6 +149,8 @@ class Cursor:
             self.pos += 1
         else:
             size = self.uvarint() - 1
+            if size > MAX_STRING:
+                raise WireError(f"a string of {size} bytes, Kafka's limit is {MAX_STRING}")
         if size == -1:
             return None
         pos = self.pos
@@ -219,8 +223,8 @@ def put_string(out: bytearray, value: str | None, flexible: bool) -> None:
         out.append(size + 1)
         out += raw
         return
-    if size > 0x7FFF:
-        raise WireError(f"a string of {size} bytes, Kafka's limit is 32767")
+    if size > MAX_STRING:
+        raise WireError(f"a string of {size} bytes, Kafka's limit is {MAX_STRING}")
     if flexible:
         put_uvarint(out, size + 1)
     else:

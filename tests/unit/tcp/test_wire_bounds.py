@@ -8,7 +8,15 @@ import pytest
 
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.api import OrderApi
-from logkernel.plugins.transport.tcp.wire import ELEMENT_BYTES, FEW_ELEMENTS, MAX_TAGS, Cursor, WireError, put_tagged
+from logkernel.plugins.transport.tcp.wire import (
+    ELEMENT_BYTES,
+    FEW_ELEMENTS,
+    MAX_STRING,
+    MAX_TAGS,
+    Cursor,
+    WireError,
+    put_tagged,
+)
 
 PARTITIONS, REPLICAS = 200_000, 3
 
@@ -76,3 +84,10 @@ def test_a_tagged_field_comes_once() -> None:
     """Its value was read each time, as long as it said to be, whatever length its tag gave: 1 MB was 300 GB to read."""
     with pytest.raises(WireError, match="there twice"):
         Cursor(tagged((0, b""), (7, b""), (0, b""))).tags()
+
+
+def test_a_compact_string_is_no_longer_than_kafkas() -> None:
+    """It was read, and could be written to nobody: an answer that told it to others ended their connections."""
+    assert Cursor(b"\x80\x80\x02" + b"x" * MAX_STRING).string(True) == "x" * MAX_STRING
+    with pytest.raises(WireError, match=f"a string of {MAX_STRING + 1} bytes"):
+        Cursor(b"\x81\x80\x02" + b"x" * (MAX_STRING + 1)).string(True)
