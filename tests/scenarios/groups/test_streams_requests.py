@@ -40,6 +40,7 @@ WRONG: dict[str, tuple[int, dict[str, Any]]] = {
     "an epoch below": (-3, {}),
     "static leave": (-2, {}),
     "an unknown subtopology": (2, {"active": [("9", 0)]}),
+    "an unknown subtopology without tasks": (2, {**NO_TASKS, "standby_tasks": [TaskIds("9", [])]}),
     "an unknown task": (2, {"active": [("0", 4)]}),
     "a task below 0": (2, {"active": [("0", -1)]}),
     "a process id of 40,000 bytes": (2, {"process_id": "p" * 40_000}),
@@ -56,6 +57,12 @@ def test_requests_that_make_no_sense_are_refused(world: Any, name: str) -> None:
     answer = beat(world, "m1", epoch, **more)
     assert (answer.error_code, bool(answer.error_message)) == (INVALID_REQUEST, True)
     assert len(world.log) == size
+
+
+def test_the_first_task_that_does_not_exist_is_named(world: Any) -> None:
+    beat(world, "m1", 0)
+    answer = beat(world, "m1", 2, active=[("0", number) for number in (0, 900, 4, 5)])
+    assert answer.error_message == "Task 900 for subtopology 0 is invalid. Number of tasks for this subtopology: 4"
 
 
 def test_names_that_are_empty_or_too_long(world: Any) -> None:

@@ -127,10 +127,8 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
     owner = coordinator.groups.get(group_id)
     group = _group(coordinator, group_id, owner, comes)
     member = _member(coordinator, group, request)
-    facts = facts_of(member, request, context)
-    brought = None if request.topology is None else topology.of_request(request.topology)
-    held = held_by(request)
-    step = progress.advance(coordinator, group_id, group, member, facts, brought, held)
+    said = said_by(member, request, context)
+    step = progress.advance(coordinator, group_id, group, member, said)
     after = step.member
     if owner is not None and owner.streams is None:
         migrate.end_classic_round(coordinator, owner)
@@ -146,7 +144,7 @@ def beat(coordinator: GroupCoordinator, request: Request, context: RequestContex
         heartbeat_interval_ms=progress.own_int(coordinator, group_id, "heartbeat.interval.ms"),
         status=_status(coordinator, group_id, group, step),
     )
-    lacks = held is not None and not after.assigned.keys() <= held  # the answer that told it was lost
+    lacks = said.held is not None and not after.assigned.keys() <= said.held  # the answer that told it was lost
     if moved or lacks:
         response.active_tasks, response.standby_tasks, response.warmup_tasks = tasks_of(after.assigned)
     if moved:
@@ -188,6 +186,15 @@ def _member(coordinator: GroupCoordinator, group: StreamsGroup, request: Request
     if member is None and len(group.members) >= limit:
         raise GroupMaxSizeReached(f"The streams group has reached its maximum capacity of {limit} members.")
     return member or group.new_member(request.member_id)
+
+
+def said_by(member: StreamsMember, request: Request, context: RequestContext) -> progress.Said:
+    return progress.Said(
+        facts_of(member, request, context),
+        None if request.topology is None else topology.of_request(request.topology),
+        held_by(request),
+        [*(request.active_tasks or ()), *(request.standby_tasks or ()), *(request.warmup_tasks or ())],
+    )
 
 
 def held_by(request: Request) -> frozenset[Place] | None:

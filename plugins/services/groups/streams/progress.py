@@ -8,13 +8,14 @@ Nothing here changes the group, save what is soft: it appends records, and `repl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import evolve, frozen
 
 from logkernel.contracts import ClusterView
 from logkernel.errors import CoordinatorLoadInProgress, InvalidRequest, KafkaError, UnknownServerError
+from logkernel.requests.streams_groups import TaskIds
 
 from ..by_epochs.targets import is_too_soon
 from ..coordinator import GroupCoordinator
@@ -33,6 +34,20 @@ INTERVAL: Final = "assignment interval"
 def initial_key(group_id: str) -> Key:
     """The first target of a group that was empty waits for more members."""
     return ("streams-initial", group_id)
+
+
+@frozen
+class Said:
+    """What a member says by a heartbeat."""
+
+    facts: MemberFacts
+    """All of its facts, with those that it changes."""
+    topology: Topology | None
+    """The one that it brings, when it comes."""
+    held: frozenset[Place] | None
+    """What it says that it holds; None if it does not say."""
+    tasks: Sequence[TaskIds] = ()
+    """The same as it was sent: what is not there may be named without a partition."""
 
 
 @frozen
@@ -56,20 +71,18 @@ def advance(
     group_id: str,
     group: StreamsGroup,
     member: StreamsMember,
-    facts: MemberFacts,
-    brought: Topology | None,
-    held: frozenset[Place] | None,
+    said: Said,
 ) -> Step:
-    """The member as it is with these facts, its records appended. Raises `KafkaError`."""
+    """The member as it is after what it said, its records appended. Raises `KafkaError`."""
     known = group.members.get(member.member_id)
-    updated = evolve(member, facts=facts)
-    changed = known is None or known.facts != facts
+    updated = evolve(member, facts=said.facts)
+    changed = known is None or known.facts != said.facts
     if changed:
-        coordinator.append(records.key(records.MEMBER, group_id, member.member_id), records.encode_member(facts))
-    topology = _topology(coordinator, group_id, group, brought)
+        coordinator.append(records.key(records.MEMBER, group_id, member.member_id), records.encode_member(said.facts))
+    topology = _topology(coordinator, group_id, group, said.topology)
     configured, metadata_hash = _configured(coordinator, group, topology)
     if configured.is_ready:
-        _check_tasks(configured, held)
+        _check_tasks(configured, said.tasks)
     validated = topology.epoch if configured.is_ready else NO_TOPOLOGY
     wanted = GroupFacts(group.epoch, metadata_hash, validated, _configs(coordinator, group_id))
     epoch = group.epoch
@@ -79,7 +92,7 @@ def advance(
     if not group.members:
         _wait_for_more(coordinator, group_id)
     goal_epoch, wanted_places, delayed = _target(coordinator, group_id, group, updated, epoch, topology, configured)
-    after = reconcile(updated, Goal(goal_epoch, wanted_places, group.holders, held))
+    after = reconcile(updated, Goal(goal_epoch, wanted_places, group.holders, said.held))
     if known is None or after.current != known.current:
         value = records.encode_current(after.current)
         coordinator.append(records.key(records.CURRENT, group_id, after.member_id), value)
@@ -147,16 +160,17 @@ def _check_told(cluster: ClusterView, group: StreamsGroup, topology: Topology, c
             raise CoordinatorLoadInProgress(f"This broker has not got the metadata of topic {name} yet.")
 
 
-def _check_tasks(configured: Configured, held: frozenset[Place] | None) -> None:
-    for _, subtopology, partition in held or ():
-        count = configured.tasks.get(subtopology)
+def _check_tasks(configured: Configured, tasks: Sequence[TaskIds]) -> None:
+    for one in tasks:
+        count = configured.tasks.get(one.subtopology_id)
         if count is None:
-            raise InvalidRequest(f"Subtopology {subtopology} does not exist in the topology.")
-        if not 0 <= partition < count:
-            raise InvalidRequest(
-                f"Task {partition} for subtopology {subtopology} is invalid. Number of tasks for this subtopology:"
-                f" {count}"
-            )
+            raise InvalidRequest(f"Subtopology {one.subtopology_id} does not exist in the topology.")
+        for partition in one.partitions:
+            if not 0 <= partition < count:
+                raise InvalidRequest(
+                    f"Task {partition} for subtopology {one.subtopology_id} is invalid. Number of tasks for this"
+                    f" subtopology: {count}"
+                )
 
 
 # ---------------------------------------------------------------- target
