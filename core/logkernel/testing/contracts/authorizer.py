@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Sequence
-from functools import cached_property
 
 from hypothesis import strategies as st
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Authorizer, RequestContext
 from logkernel.kernel import Kernel
-from logkernel.testing.contracts.kit import Kit, for_all, shown
+from logkernel.testing.contracts.kit import Kit, for_all, shown, traced_memory
 from logkernel.vocabulary import Acl, AclOperation, Principal, ResourceType
 
 NAMES = st.sampled_from(["orders", "orders-eu", "o", "*", "kafka-cluster", "ä/%s\n", "x" * 300])
@@ -116,28 +114,19 @@ class AuthorizerContract(Kit[Authorizer]):
     def test_clients_that_are_gone_take_no_memory(self) -> None:
         """Names of resources are what clients say: each request may bring another."""
         authorizer = self._knowing([])
-        tracemalloc.start()
-        try:
+        with traced_memory() as memory:
             for number in range(STRANGERS):
                 client = RequestContext(client_host=f"10.0.{number % 256}.1", principal=Principal("User", f"u{number}"))
                 names = [f"{number}-{'x' * 2_000}-{index}" for index in range(10)]
                 self._ask(authorizer, (client, AclOperation.READ, ResourceType.TOPIC, names))
-            kept_bytes, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        if kept_bytes > KEPT_BYTES:
-            self.broken(f"it keeps {kept_bytes >> 20} MB of {STRANGERS:,} clients that came once; forget them")
+        if memory.kept_bytes > KEPT_BYTES:
+            self.broken(f"it keeps {memory.kept_bytes >> 20} MB of {STRANGERS:,} clients that came once; forget them")
 
     # ------------------------------------------------------------ steps
 
-    @cached_property
-    def _source(self) -> tuple[Kernel, str]:
-        name, plugins = self.as_plugins()
-        return Kernel(plugins=plugins), name
-
     def _knowing(self, acls: Sequence[Acl]) -> Authorizer:
         """A new object, behind the guard that a broker asks it through, that was told these ACLs."""
-        authorizer = self.provide(*self._source)
+        authorizer = self.guarded()
         self._tell(authorizer, acls, [])
         return authorizer
 

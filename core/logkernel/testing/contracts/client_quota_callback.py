@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import cast
 
@@ -14,7 +12,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import QUOTA_TYPES, ClientLimit, ClientQuotaCallback, ClusterFacts, LedPartition, QuotaEntity
 from logkernel.guards.client_quota_callback import GuardedClientQuotaCallback
 from logkernel.kernel import Kernel
-from logkernel.testing.contracts.kit import Kit, for_all, shown
+from logkernel.testing.contracts.kit import Kit, for_all, shown, traced_memory
 from logkernel.vocabulary import Principal
 
 USERS = st.sampled_from(["ann", "shop-bob", "CN=eve,O=x", "ANONYMOUS", "", "ä" * 300, "-"])
@@ -138,26 +136,17 @@ class ClientQuotaCallbackContract(Kit[ClientQuotaCallback]):
     def test_clients_that_are_gone_take_no_memory(self) -> None:
         """Client ids are what clients say: each connection may bring another."""
         callback = self._told({(("user", None),): dict.fromkeys(QUOTA_TYPES, 5.0)})
-        tracemalloc.start()
-        try:
+        with traced_memory() as memory:
             for number in range(STRANGERS):
                 self._ask(callback, (QUOTA_TYPES[0], Principal("User", f"u{number}"), f"{number}-{'x' * 2_000}"))
-            kept_bytes, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        if kept_bytes > KEPT_BYTES:
-            self.broken(f"it keeps {kept_bytes >> 10} kB of {STRANGERS:,} clients that came once; forget them")
+        if memory.kept_bytes > KEPT_BYTES:
+            self.broken(f"it keeps {memory.kept_bytes >> 10} kB of {STRANGERS:,} clients that came once; forget them")
 
     # ------------------------------------------------------------ steps
 
-    @cached_property
-    def _source(self) -> tuple[Kernel, str]:
-        name, plugins = self.as_plugins()
-        return Kernel(plugins=plugins), name
-
     def _told(self, quotas: Quotas) -> GuardedClientQuotaCallback:
         """A new object behind the guard that a broker asks it through, that was told these quotas."""
-        callback = cast(GuardedClientQuotaCallback, self.provide(*self._source))
+        callback = cast(GuardedClientQuotaCallback, self.guarded())
         self._tell(callback, quotas)
         return callback
 

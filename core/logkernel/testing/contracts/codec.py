@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from logkernel.contracts import Buffer, Codec
 from logkernel.errors import ConfigError, CorruptMessage, MessageTooLarge
 from logkernel.kernel import CODEC_NAMES, Kernel
-from logkernel.testing.contracts.kit import ContractBroken, Kit, for_all, shown
+from logkernel.testing.contracts.kit import ContractBroken, Kit, for_all, shown, traced_memory
 
 LIMIT = 1 << 22
 SIZES = (0, 1, 100, 32 * 1024, 32 * 1024 + 1, 64 * 1024 + 1, 128 * 1024 + 1, 10**6)
@@ -77,17 +76,13 @@ class CodecContract(Kit[Codec]):
         """A hundred bytes from outside may stand for gigabytes."""
         codec = self.make()
         packed = self._packed(codec, bytes(BOMB_BYTES))
-        tracemalloc.start()
-        try:
+        with traced_memory() as memory:
             found = self._refused(codec.decompress, packed, BOMB_LIMIT, "decompress()")
-            _, peak_bytes = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
         if found is not None:
             self.broken(f"decompress() returned {len(found)} bytes over a limit of {BOMB_LIMIT}; raise MessageTooLarge")
-        if peak_bytes > BOMB_MEMORY_BYTES:
+        if memory.peak_bytes > BOMB_MEMORY_BYTES:
             self.broken(
-                f"decompress() took {peak_bytes >> 20} MB to refuse a message that may have {BOMB_LIMIT} bytes;"
+                f"decompress() took {memory.peak_bytes >> 20} MB to refuse a message that may have {BOMB_LIMIT} bytes;"
                 f" stop as soon as the output exceeds the limit"
             )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from hypothesis import strategies as st
 
 from logkernel.attrs_lite import evolve
@@ -38,19 +36,19 @@ class FetchFilterContract(Kit[FetchFilter]):
     @for_all(80, record=RECORDS, read=READS)
     def test_every_record_passes_or_not_for_every_reader(self, record: Record, read: ReadFacts) -> None:
         """A reader that an error keeps waiting at a record never gets past it."""
-        self._answer(self._guarded(), record, read)
+        self._answer(self.guarded(), record, read)
 
     @for_all(40, record=RECORDS, read=READS, others=st.lists(st.tuples(RECORDS, READS), max_size=5))
     def test_equal_questions_get_equal_answers(
         self, record: Record, read: ReadFacts, others: list[tuple[Record, ReadFacts]]
     ) -> None:
         """A consumer that reads again from an older offset gets the same records, whoever read in between."""
-        fetch_filter = self._guarded()
+        fetch_filter = self.guarded()
         first = self._answer(fetch_filter, record, read)
         for other in others:
             self._answer(fetch_filter, *other)
         again = self._answer(fetch_filter, record, read)
-        anew = self._answer(self._guarded(), record, read)
+        anew = self._answer(self.guarded(), record, read)
         if not first == again == anew:
             self.broken(
                 f"passes() answered {first} for {shown(record)}, then {again}, and a new object {anew}; depend on the"
@@ -58,15 +56,6 @@ class FetchFilterContract(Kit[FetchFilter]):
             )
 
     # ------------------------------------------------------------ steps
-
-    @cached_property
-    def _source(self) -> tuple[Kernel, str]:
-        name, plugins = self.as_plugins()
-        return Kernel(plugins=plugins), name
-
-    def _guarded(self) -> FetchFilter:
-        """A new object behind the guard that a broker asks it through."""
-        return self.provide(*self._source)
 
     def _answer(self, fetch_filter: FetchFilter, record: Record, read: ReadFacts) -> bool:
         with self.calling(f"passes({shown(record)})"):

@@ -11,6 +11,7 @@ To add a kit for a kind of plugins:
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -22,6 +23,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
+from logkernel.attrs_lite import mutable
 from logkernel.config.broker import BrokerConfig
 from logkernel.errors import LogkernelError, PluginError
 from logkernel.hookspecs import KINDS, hookimpl
@@ -85,6 +87,28 @@ def shown(value: object) -> str:
     """A value in a message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
+
+
+@mutable
+class Memory:
+    """Bytes of Python's memory that some work took."""
+
+    kept_bytes: int = 0
+    """Still taken when the work was done."""
+    peak_bytes: int = 0
+    """Taken at most at a time."""
+
+
+@contextmanager
+def traced_memory() -> Iterator[Memory]:
+    """Yield a `Memory` that is filled when the work inside is done."""
+    memory = Memory()
+    tracemalloc.start()
+    try:
+        yield memory
+        memory.kept_bytes, memory.peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
 
 class Kit(Generic[P]):
@@ -188,6 +212,15 @@ class Kit(Generic[P]):
             return [(self.kind, UNDER_TEST)]
 
         return UNDER_TEST, [SimpleNamespace(**{hook: hookimpl(provided), "logkernel_names": hookimpl(names)})]
+
+    @cached_property
+    def _source(self) -> tuple[Kernel, str]:
+        name, plugins = self.as_plugins()
+        return Kernel(plugins=plugins), name
+
+    def guarded(self) -> P:
+        """Return a new object, also one of `make`, behind the guard that a broker asks it through."""
+        return self.provide(*self._source)
 
     def tries(self, count: int) -> int:
         """So many examples or seeds, by `effort`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import tracemalloc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Login, PasswordChecker
 from logkernel.kernel import Kernel
-from logkernel.testing.contracts.kit import Kit, for_all, shown
+from logkernel.testing.contracts.kit import Kit, for_all, shown, traced_memory
 from logkernel.vocabulary import Secret
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -88,23 +87,18 @@ class PasswordCheckerContract(Kit[PasswordChecker]):
     def test_users_that_are_gone_take_no_memory(self) -> None:
         """Names are what clients say: each login may bring another."""
         self._ask(self._checker, _login("first", PLANTED))
-        tracemalloc.start()
-        try:
+        with traced_memory() as memory:
             for number in range(STRANGERS):
                 self._ask(self._checker, _login(f"{number}-{'x' * 50_000}", PLANTED))
-            kept_bytes, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        if kept_bytes > KEPT_BYTES:
-            self.broken(f"it keeps {kept_bytes >> 10} kB of {STRANGERS:,} users that came once; forget them")
+        if memory.kept_bytes > KEPT_BYTES:
+            self.broken(f"it keeps {memory.kept_bytes >> 10} kB of {STRANGERS:,} users that came once; forget them")
 
     # ------------------------------------------------------------ steps
 
     @cached_property
     def _checker(self) -> PasswordChecker:
         """One object behind the guard that a broker asks it through."""
-        name, plugins = self.as_plugins()
-        return self.provide(Kernel(plugins=plugins), name)
+        return self.guarded()
 
     def _ask(self, checker: PasswordChecker, login: Login) -> bool | str:
         with self.calling("check()"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from hypothesis import strategies as st
 
 from logkernel.attrs_lite import evolve
@@ -44,17 +42,17 @@ class ProduceInterceptorContract(Kit[ProduceInterceptor]):
     @for_all(80, record=RECORDS, write=WRITES)
     def test_any_record_gets_a_record_or_a_refusal(self, record: Record, write: WriteFacts) -> None:
         """Clients write what they like. A `KafkaError` refuses the batch, too."""
-        self._answer(self._guarded(), record, write)
+        self._answer(self.guarded(), record, write)
 
     @for_all(40, record=RECORDS, others=st.lists(RECORDS, max_size=5), write=WRITES)
     def test_equal_records_get_equal_answers(self, record: Record, others: list[Record], write: WriteFacts) -> None:
         """A producer's retry must not be judged by what came in between."""
-        interceptor = self._guarded()
+        interceptor = self.guarded()
         first = self._answer(interceptor, record, write)
         for other in others:
             self._answer(interceptor, other, write)
         again = self._answer(interceptor, record, write)
-        anew = self._answer(self._guarded(), record, write)
+        anew = self._answer(self.guarded(), record, write)
         if not first == again == anew:
             self.broken(
                 f"on_record() answered {shown(first)} for {shown(record)}, then {shown(again)}, and a new object"
@@ -62,15 +60,6 @@ class ProduceInterceptorContract(Kit[ProduceInterceptor]):
             )
 
     # ------------------------------------------------------------ steps
-
-    @cached_property
-    def _source(self) -> tuple[Kernel, str]:
-        name, plugins = self.as_plugins()
-        return Kernel(plugins=plugins), name
-
-    def _guarded(self) -> ProduceInterceptor:
-        """A new object behind the guard that a broker asks it through."""
-        return self.provide(*self._source)
 
     def _answer(self, interceptor: ProduceInterceptor, record: Record, write: WriteFacts) -> Record | Refusal | str:
         with self.calling(f"on_record({shown(record)})", KafkaError):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from functools import cached_property
-
 from hypothesis import strategies as st
 
 from logkernel.contracts import Quota, RequestContext, Usage
 from logkernel.guards.quota import MAX_THROTTLE_MS
 from logkernel.kernel import Kernel
-from logkernel.testing.contracts.kit import Kit, for_all
+from logkernel.testing.contracts.kit import Kit, for_all, traced_memory
 
 BEGIN_MS = 10**9
 SIZES = st.sampled_from([0, 1, 100, 1 << 20, 100 << 20])
@@ -38,7 +35,7 @@ class QuotaContract(Kit[Quota]):
     def test_it_answers_with_a_time_whatever_is_used(
         self, steps: list[tuple[bool, int, int, str | None, bool]]
     ) -> None:
-        quota, mono_ms = self._guarded(), BEGIN_MS
+        quota, mono_ms = self.guarded(), BEGIN_MS
         for writes, size, passed_ms, client_id, internal in steps:
             mono_ms += passed_ms
             client = RequestContext(client_id=client_id, internal=internal)
@@ -46,7 +43,7 @@ class QuotaContract(Kit[Quota]):
 
     def test_a_client_that_waits_may_use_it_again(self) -> None:
         """One that waits whenever it is told to must not wait longer each time, for the same use."""
-        quota, mono_ms, waits = self._guarded(), BEGIN_MS, []
+        quota, mono_ms, waits = self.guarded(), BEGIN_MS, []
         client = RequestContext(client_id="patient")
         for _ in range(200):
             wait_ms = self._ask(quota, Usage("t", 0, client, 100, 0, mono_ms))
@@ -59,11 +56,11 @@ class QuotaContract(Kit[Quota]):
             )
 
     def test_a_long_pause_is_forgiven(self) -> None:
-        quota = self._guarded()
+        quota = self.guarded()
         client = RequestContext(client_id="a")
         for _ in range(5):
             self._ask(quota, Usage("t", 0, client, 1_000, 0, BEGIN_MS))
-        before = self._ask(self._guarded(), Usage("t", 0, client, 1, 0, BEGIN_MS))
+        before = self._ask(self.guarded(), Usage("t", 0, client, 1, 0, BEGIN_MS))
         after = self._ask(quota, Usage("t", 0, client, 1, 0, BEGIN_MS + IDLE_MS))
         if after > before:
             self.broken(
@@ -73,28 +70,17 @@ class QuotaContract(Kit[Quota]):
 
     def test_clients_that_are_gone_take_no_memory(self) -> None:
         """Client ids are what clients say: each connection may bring another."""
-        quota = self._guarded()
-        tracemalloc.start()
-        try:
+        quota = self.guarded()
+        with traced_memory() as memory:
             for number in range(CLIENTS):
                 client = RequestContext(client_id=f"client-{number}-{'x' * 200}")
                 self._ask(quota, Usage("t", 0, client, 1, 0, BEGIN_MS + number * 1_000))
-            kept_bytes, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        if kept_bytes > KEPT_BYTES:
-            self.broken(f"it keeps {kept_bytes >> 10} kB of {CLIENTS:,} clients that came one a second; forget them")
+        if memory.kept_bytes > KEPT_BYTES:
+            self.broken(
+                f"it keeps {memory.kept_bytes >> 10} kB of {CLIENTS:,} clients that came one a second; forget them"
+            )
 
     # ------------------------------------------------------------ steps
-
-    @cached_property
-    def _source(self) -> tuple[Kernel, str]:
-        name, plugins = self.as_plugins()
-        return Kernel(plugins=plugins), name
-
-    def _guarded(self) -> Quota:
-        """A new object behind the guard that a broker asks it through."""
-        return self.provide(*self._source)
 
     def _ask(self, quota: Quota, usage: Usage) -> int:
         with self.calling("throttle()"):
