@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
+from broker_doors import OpenDoor
 
 from logkernel.broker.peer_channels import PeerChannels
 from logkernel.broker.peers import Place
@@ -17,8 +18,8 @@ from logkernel.broker.router import COMMANDS
 from logkernel.broker.runtime import Runtime
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.config.broker import BrokerConfig
-from logkernel.contracts import ADMITTED, Admission, Answer, PeerTransport, RequestContext
-from logkernel.errors import KafkaError, NetworkException
+from logkernel.contracts import Answer, PeerTransport, RequestContext
+from logkernel.errors import NetworkException
 from logkernel.kernel import Kernel
 from logkernel.requests.data import FetchRequest, FetchResponse, ReplicaState
 from logkernel.requests.replication import (
@@ -38,7 +39,7 @@ REPLIES: Mapping[type, Callable[[Any], Any]] = {
 }
 
 
-class Door:
+class Door(OpenDoor):
     """Notes what comes, and answers it, except for what it is to keep."""
 
     def __init__(self) -> None:
@@ -58,24 +59,6 @@ class Door:
 
     def commands(self, listener: str) -> frozenset[str]:
         return COMMANDS if listener == LISTENER else frozenset()
-
-    def security(self, listener: str) -> None:
-        return None
-
-    def admit(self, listener: str, host: str) -> Admission:
-        return ADMITTED
-
-    def features(self) -> Mapping[str, tuple[int, int, int]]:
-        return {}
-
-    def features_epoch(self) -> int:
-        return 0
-
-    def refusal(self, request: Any, error: KafkaError) -> Any:
-        raise error
-
-    def disconnected(self, listener: str, connection_id: int) -> None:
-        """Connections have no state here."""
 
 
 class InProcess:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from logkernel.contracts import Admission, Answer, BrokerDoor, ListenerSecurity, RequestContext
-from logkernel.errors import KafkaError
+from logkernel.cluster.forwarding_door import ForwardingDoor
+from logkernel.contracts import Answer, BrokerDoor, RequestContext
 from logkernel.requests.data import ProduceRequest
 
 
-class Gate:
-    """`contracts.BrokerDoor` in front of another one."""
+class Gate(ForwardingDoor):
+    """A door that can be shut, opened, and removed with its broker."""
 
     def __init__(self, door: BrokerDoor) -> None:
-        self._door = door
+        super().__init__(door)
         self._held: deque[Callable[[], None]] | None = None
         """What waits while the gate is shut; None while it is open."""
         self._gone = False
@@ -59,27 +59,6 @@ class Gate:
                 for row in topic.partition_data:
                     row.records = None if row.records is None else bytearray(row.records)
         self._held.append(lambda: self._door.submit(request, context, back))
-
-    def serves(self) -> frozenset[str]:
-        return self._door.serves()
-
-    def commands(self, listener: str) -> frozenset[str]:
-        return self._door.commands(listener)
-
-    def security(self, listener: str) -> ListenerSecurity | None:
-        return self._door.security(listener)
-
-    def admit(self, listener: str, host: str) -> Admission:
-        return self._door.admit(listener, host)
-
-    def features(self) -> Mapping[str, tuple[int, int, int]]:
-        return self._door.features()
-
-    def features_epoch(self) -> int:
-        return self._door.features_epoch()
-
-    def refusal(self, request: Any, error: KafkaError) -> Any:
-        return self._door.refusal(request, error)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         if self._gone:

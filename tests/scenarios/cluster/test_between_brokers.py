@@ -12,6 +12,7 @@ from typing import Any
 
 import authorities
 import pytest
+from broker_doors import OpenDoor
 from recorded_writes import Recorded
 
 from logkernel.broker.authentication import Authentication
@@ -23,7 +24,7 @@ from logkernel.broker.runtime import Runtime
 from logkernel.cluster.cluster import Cluster
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Admission, Answer, ListenerSecurity, RequestContext
-from logkernel.errors import ConfigError, KafkaError
+from logkernel.errors import ConfigError
 from logkernel.kernel import Kernel
 from logkernel.plugins.transport.tcp.channel import TcpChannel
 from logkernel.requests import replication as r
@@ -170,7 +171,7 @@ def test_the_listener_changes_without_a_stop_of_the_cluster(tmp_path: Path) -> N
         assert not writer.failed
 
 
-class Door:
+class Door(OpenDoor):
     """A broker that asks who a client is, and answers Metadata."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
@@ -192,21 +193,9 @@ class Door:
     def security(self, listener: str) -> ListenerSecurity | None:
         return self.authentication.of(listener)
 
-    def features(self) -> Mapping[str, tuple[int, int, int]]:
-        return {}
-
-    def features_epoch(self) -> int:
-        return 0
-
-    def refusal(self, request: Any, error: KafkaError) -> Any:
-        raise error
-
     def admit(self, listener: str, host: str) -> Admission:
         self.connections += 1
         return Admission()
-
-    def disconnected(self, listener: str, connection_id: int) -> None:
-        """Nothing is kept of it."""
 
 
 def runtime_of(settings: Mapping[str, str]) -> Runtime:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from broker_doors import OpenDoor
+
 from logkernel.cluster.network import ProcessNetwork
-from logkernel.contracts import ADMITTED, Admission, Answer, RequestContext
-from logkernel.errors import KafkaError
+from logkernel.contracts import Answer, RequestContext
 
 
-class Door:
+class Door(OpenDoor):
     """Answers what it is told to, or later."""
 
     def __init__(self) -> None:
@@ -27,30 +28,6 @@ class Door:
             self.answers.append(answer)
         else:
             answer(f"re:{request}")
-
-    def serves(self) -> frozenset[str]:
-        return frozenset()
-
-    def commands(self, listener: str) -> frozenset[str]:
-        return frozenset()
-
-    def security(self, listener: str) -> None:
-        return None
-
-    def admit(self, listener: str, host: str) -> Admission:
-        return ADMITTED
-
-    def features(self) -> Mapping[str, tuple[int, int, int]]:
-        return {}
-
-    def features_epoch(self) -> int:
-        return 0
-
-    def refusal(self, request: Any, error: KafkaError) -> Any:
-        raise error
-
-    def disconnected(self, listener: str, connection_id: int) -> None:
-        """Nobody disconnects here."""
 
 
 class World:

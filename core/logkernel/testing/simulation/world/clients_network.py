@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from logkernel.attrs_lite import evolve
+from logkernel.cluster.forwarding_door import ForwardingDoor
 from logkernel.cluster.gate import Gate
-from logkernel.contracts import Admission, Answer, BrokerDoor, ListenerSecurity, RequestContext
-from logkernel.errors import KafkaError
+from logkernel.contracts import Answer, BrokerDoor, RequestContext
 from logkernel.testing.simulation.world.connection import GHOSTS_MS, Way, as_answered, as_sent
 from logkernel.testing.simulation.world.stage import Stage
 
@@ -52,10 +52,11 @@ class ClientsNetwork:
             channel.answers.release()
 
 
-class _Channel:
-    """A connection of a client: `contracts.BrokerDoor`."""
+class _Channel(ForwardingDoor):
+    """A connection of a client, which loses and delays what goes over it."""
 
     def __init__(self, network: ClientsNetwork, node: int, gate: Gate, number: int, lost: Callable[[], None]) -> None:
+        super().__init__(gate)
         stage = network.stage
 
         def is_shut() -> bool:
@@ -66,7 +67,6 @@ class _Channel:
         self.broken = False
         self._stage = stage
         self._node = node
-        self._gate = gate
         self._number = number
         self._lost = lost
 
@@ -77,7 +77,7 @@ class _Channel:
             self.requests.end()
             self.answers.end()
             self._stage.later(NOTICED_MS, self._lost)
-            self._stage.later(NOTICED_MS, lambda: self._gate.disconnected("", self._number))
+            self._stage.later(NOTICED_MS, lambda: self._door.disconnected("", self._number))
 
     # ------------------------------------------------------------ contracts.BrokerDoor
 
@@ -89,7 +89,7 @@ class _Channel:
 
         def deliver() -> None:
             stage.note(f"{context.client_id} → {self._node} {name}")
-            self._gate.submit(sent, context, respond)
+            self._door.submit(sent, context, respond)
 
         def respond(response: Any) -> None:
             stage.note_rare(response)
@@ -115,30 +115,6 @@ class _Channel:
             self.break_()
         else:
             self.requests.send(deliver)
-
-    def serves(self) -> frozenset[str]:
-        return self._gate.serves()
-
-    def security(self, listener: str) -> ListenerSecurity | None:
-        return self._gate.security(listener)
-
-    def admit(self, listener: str, host: str) -> Admission:
-        return self._gate.admit(listener, host)
-
-    def features(self) -> Mapping[str, tuple[int, int, int]]:
-        return self._gate.features()
-
-    def features_epoch(self) -> int:
-        return self._gate.features_epoch()
-
-    def commands(self, listener: str) -> frozenset[str]:
-        return self._gate.commands(listener)
-
-    def refusal(self, request: Any, error: KafkaError) -> Any:
-        return self._gate.refusal(request, error)
-
-    def disconnected(self, listener: str, connection_id: int) -> None:
-        self._gate.disconnected(listener, connection_id)
 
 
 class ClientHost:
