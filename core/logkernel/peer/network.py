@@ -110,7 +110,7 @@ class Network:
         self.refusals: dict[int, Exception] = {}
         """Node → error of the last connection that was refused. A client takes them."""
         self.last_loss: Exception | None = None
-        """Why no connection stands: what the last one was lost with, until one is made."""
+        """Why no broker answers: what the last connection was lost with, until there is an answer."""
         self.requests_sent = 0
         self.responses = 0
         self._numbers: dict[int, Node] = {}
@@ -209,7 +209,6 @@ class Network:
             return
         node.state, node.features = UP, features
         node.failures = 0
-        self.last_loss = None
         node.active_ms = now_ms
         self.connections_made += 1
 
@@ -230,6 +229,7 @@ class Network:
         if node is None or sent is None:
             return
         node.active_ms = now_ms
+        self.last_loss = None
         self.responses += 1
         node.latency_ms += 0.2 * (now_ms - sent.sent_ms - node.latency_ms)
         throttle_ms = getattr(response, "throttle_time_ms", 0)
@@ -279,7 +279,10 @@ class Network:
     def _why(node: Node) -> str:
         place = f"{node.host}:{node.port}"
         if node.state == CONNECTING:
-            return f"{place}: no connection, login included, within socket.connection.setup.timeout.ms"
+            return (
+                f"{place}: no connection, login included, within socket.connection.setup.timeout.ms; check that a"
+                " broker listens there, and that security.protocol fits its listener"
+            )
         return f"{place}: no answer within request.timeout.ms" if node.in_flight else f"{place}: idle"
 
     # ------------------------------------------------------------ inside

@@ -150,17 +150,6 @@ class TlsSession:
         """The ciphertext to send, each byte once."""
         return self._outgoing.read()
 
-    def ended(self) -> None:
-        """Note that the connection ended. Raises where that cut the handshake; later, Kafka's framing notices."""
-        if not self.is_established:
-            remedy = (
-                "its log says more, where it refuses the certificate"
-                if self._server_side
-                else "check that security.protocol fits its listener: a PLAINTEXT listener ends a TLS handshake"
-            )
-            raise SslAuthenticationException(f"{self._peer} closed the connection during the TLS handshake; {remedy}")
-        self.closed = True
-
     def shut_down(self) -> None:
         """Say that no more will be sent (close_notify): `take` has it. Calling it again is allowed."""
         if self.is_established:

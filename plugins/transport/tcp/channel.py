@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from logkernel.contracts import Buffer
 from logkernel.errors import REFUSALS, NetworkException, RequestTimedOut, SslAuthenticationException
 
-from .client import READY, ClientConnection
-from .client_security import Authentication, authentication_of, failure, security_of, tls_session
+from .client import READY
+from .client_security import Authentication, authentication_of, failure, machine_of, security_of, tls_session
+from .ends import why_ended
 from .login_threads import on_thread
 from .response_buffer import ResponseBuffer
 from .wire import WireError
@@ -125,6 +126,7 @@ class TcpChannel:
         setup_s = _seconds(settings, "socket.connection.setup.timeout.ms", CONNECT_TIMEOUT_MS)
         deadline_s = time.monotonic() + setup_s
         security = security_of(settings)
+        self.machine = machine_of(_client_id(settings), security)
         try:
             peer = socket.create_connection((host, port), timeout=setup_s)
         except OSError as error:
@@ -135,16 +137,16 @@ class TcpChannel:
         if (session := tls_session(security, host)) is not None:
             from .tls_socket import encrypted
 
-            self._tls = encrypted(peer, session, self.address, deadline_s)
+            self._tls = encrypted(peer, session, self.address, deadline_s, partial(why_ended, self.machine, session))
         self._socket: Any = self._tls or peer
         self._authentication = authentication_of(security, host)
+        self._session = session
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
         self._buffer = ResponseBuffer()
         self._low_water = 1
         self._replies: dict[int, Reply] = {}
         self._closed: Exception | None = None
-        self.machine = ClientConnection(_client_id(settings), security.mechanism_name if security else None)
         try:
             self._work_until(lambda: self.machine.state == READY, setup_s)
         except BaseException:
@@ -266,7 +268,11 @@ class TcpChannel:
         except BlockingIOError:
             pass
         except OSError as error:
-            self._fail(str(error))
+            self._fail(self._why(error))
+
+    def _why(self, error: OSError) -> str:
+        """Of a connection that the system says has failed."""
+        return why_ended(self.machine, self._session, error) if isinstance(error, ConnectionError) else str(error)
 
     def _read(self) -> bool:
         """Handle what has come; False where it was all there is."""
@@ -275,7 +281,7 @@ class TcpChannel:
             room = buffer.room()
             size: int = self._socket.recv_into(room)
             if size == 0:
-                raise NetworkException(self.machine.why_closed)
+                raise NetworkException(why_ended(self.machine, self._session))
             used, responses = self.machine.feed(buffer.received(size), buffer.least_kept)
             buffer.consumed(used)
             self._expect(buffer.missing)
@@ -283,7 +289,10 @@ class TcpChannel:
                 self._respond(self._authentication)
         except BlockingIOError:
             return False
-        except (OSError, WireError, NetworkException) as error:
+        except OSError as error:
+            self._fail(self._why(error))
+            return False
+        except (WireError, NetworkException) as error:
             self._fail(str(error))
             return False
         except REFUSALS as error:
@@ -319,7 +328,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         """`host` is whom a certificate has to name."""
         security = security_of(settings)
         self.address = address
-        self.machine = ClientConnection(_client_id(settings), security.mechanism_name if security else None)
+        self.machine = machine_of(_client_id(settings), security)
         self._tls = tls_session(security, host)
         self._cipher = memoryview(bytearray(CIPHER_BYTES)) if self._tls is not None else None
         self._authentication = authentication_of(security, host)
@@ -456,7 +465,8 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         self._write()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(str(exc) if exc else self.machine.why_closed)
+        error = exc if isinstance(exc, ConnectionError) else None
+        self._fail(str(exc) if exc and error is None else why_ended(self.machine, self._tls, error))
 
     def _write(self) -> None:
         if self._transport is None:

@@ -103,8 +103,8 @@ class ClientConnection:
     """See the module. `output` is what the driver has to send, in parts: none of them is empty, and those that are
     records lie where the request has them."""
 
-    def __init__(self, client_id: str | None, mechanism: str | None = None) -> None:
-        """`mechanism` names that of SASL by which the client says who it is."""
+    def __init__(self, client_id: str | None, mechanism: str | None = None, *, is_tls: bool = False) -> None:
+        """`mechanism` names that of SASL by which the client says who it is. `is_tls`: it speaks TLS."""
         self.state = NEGOTIATING
         self.peer = ApiVersionsResponse()
         """The ApiVersions response of the broker: its versions and features."""
@@ -115,7 +115,8 @@ class ClientConnection:
         """Whether the broker answered a request, not only that for its versions."""
         self.lifetime_ms = 0
         """How long the session lasts that the last authentication began; 0: it does not end."""
-        self._mechanism = mechanism
+        self.mechanism = mechanism
+        self._is_tls = is_tls
         self._held: deque[Buffer] = deque()
         """Requests that came while the client authenticates again ..."""
         self._held_waiting: deque[tuple[int, ClientApiCodec]] = deque()
@@ -206,10 +207,11 @@ class ClientConnection:
         pos, end = 0, len(view)
         while end - pos >= 4:
             size = I32.unpack_from(view, pos)[0]
-            if size >> 16 == TLS_ALERT and self.state == NEGOTIATING:
-                raise SslAuthenticationException("the broker speaks TLS; set security.protocol to SSL or SASL_SSL")
+            if size >> 16 == TLS_ALERT and self.state == NEGOTIATING and not self._is_tls:
+                wanted = "SSL or SASL_SSL" if self.mechanism is None else "SASL_SSL"
+                raise SslAuthenticationException(f"the broker speaks TLS; set security.protocol to {wanted}")
             if not 4 <= size <= MAX_RESPONSE_BYTES:
-                raise WireError(f"a response of {size} bytes")
+                raise WireError(f"a response of {size} bytes; check that Kafka's protocol is spoken at this port")
             if end - pos - 4 < size:
                 break
             body = view[pos + 4 : pos + 4 + size].toreadonly()
@@ -245,15 +247,6 @@ class ClientConnection:
             self.was_answered = True
             done.append((correlation_id, response))
 
-    @property
-    def why_closed(self) -> str:
-        """What to say where the broker closes the connection: one that speaks another protocol does so at once."""
-        text = "the broker closed the connection"
-        if self.was_answered:
-            return text
-        remedy = "if it does so again, check that security.protocol fits its listener"
-        return f"{text} before it answered a request; {remedy}"
-
     # ------------------------------------------------------------ versions
 
     def _ask_versions(self, version: int) -> None:
@@ -272,11 +265,11 @@ class ClientConnection:
             raise WireError(f"ApiVersions was answered with error {response.error_code}")
         self.peer = response
         self._versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
-        if self._mechanism is None:
+        if self.mechanism is None:
             self._take(VERSIONS)
         else:
             self._take(VERSIONS_OF_SASL)
-            self._choose(self._mechanism)
+            self._choose(self.mechanism)
 
     # ------------------------------------------------------------ who we are
 
@@ -297,11 +290,11 @@ class ClientConnection:
             if response.error_code:
                 offered = ", ".join(response.mechanisms) or "none"
                 if response.error_code == UnsupportedSaslMechanism.code:
-                    said = f"the broker does not take sasl.mechanism={self._mechanism}; it takes {offered}"
+                    said = f"the broker does not take sasl.mechanism={self.mechanism}; it takes {offered}"
                 elif response.error_code == IllegalSaslState.code:
                     said = (
-                        "this listener of the broker has no SASL; use the port of one that has it, or set "
-                        "security.protocol to PLAINTEXT or SSL, whichever the listener speaks"
+                        "this listener of the broker has no SASL; use the port of one that has it, or set"
+                        f" security.protocol to {'SSL' if self._is_tls else 'PLAINTEXT'}"
                     )
                 else:
                     said = f"the broker refused SaslHandshake: {error_for(response.error_code)}"
@@ -311,7 +304,7 @@ class ClientConnection:
             return
         if response.error_code:
             said = response.error_message
-            if self._mechanism == "OAUTHBEARER" and said and said.startswith("{"):
+            if self.mechanism == "OAUTHBEARER" and said and said.startswith("{"):
                 said = (
                     f"the broker refuses the token ({said}); check its issuer, audience and lifetime: the broker's log"
                 )
@@ -337,6 +330,6 @@ class ClientConnection:
 
     def reauthenticate(self) -> None:
         """Say again who we are, behind what was sent before; what is sent from now on waits for it."""
-        assert self._mechanism is not None
+        assert self.mechanism is not None
         self._take(REAUTHENTICATE)
-        self._choose(self._mechanism)
+        self._choose(self.mechanism)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from logkernel.errors import REFUSALS, NetworkException
 
+from .client import ClientConnection
+
 if TYPE_CHECKING:
     from logkernel.security.sasl.mechanism import ClientMechanism
     from logkernel.security.settings import ClientSecurity
@@ -31,6 +33,13 @@ def tls_session(security: ClientSecurity | None, host: str) -> TlsSession | None
     from logkernel.security.tls import TlsSession
 
     return TlsSession(security.context(), server_side=False, server_hostname=host)
+
+
+def machine_of(client_id: str, security: ClientSecurity | None) -> ClientConnection:
+    """The machine of a connection that is protected so."""
+    if security is None:
+        return ClientConnection(client_id)
+    return ClientConnection(client_id, security.mechanism_name, is_tls=security.tls is not None)
 
 
 def failure(address: str, why: str | Exception) -> Exception:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from logkernel.contracts import Buffer
@@ -37,7 +37,8 @@ class TlsSocket:
         return bool(self._unsent)
 
     def shake_hands(self, deadline_s: float) -> None:
-        """Establish the session. Raises `TimeoutError`, `OSError`, `SslAuthenticationException`."""
+        """Establish the session. Raises `TimeoutError`, `OSError`, `SslAuthenticationException`; `EOFError` where the
+        peer ends the connection."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             while True:
@@ -50,10 +51,7 @@ class TlsSocket:
                 if left_s <= 0 or not (ready := selector.select(left_s)):
                     raise TimeoutError
                 if ready[0][1] & selectors.EVENT_READ and not self._receive():
-                    raise ConnectionError(
-                        "the broker closed the connection during the TLS handshake; if it does so again, check that"
-                        " security.protocol fits its listener"
-                    )
+                    raise EOFError
 
     def _receive(self) -> bool:
         """Take what the socket has; False: the peer has closed it. Raises `BlockingIOError`."""
@@ -123,16 +121,32 @@ class TlsSocket:
         self._socket.close()
 
 
-def encrypted(peer: socket.socket, session: TlsSession, address: str, deadline_s: float) -> TlsSocket:
-    """A connected socket behind TLS, its handshake done; closed where that fails. Raises `RequestTimedOut`,
-    `NetworkException`, `SslAuthenticationException`."""
+def encrypted(
+    peer: socket.socket,
+    session: TlsSession,
+    address: str,
+    deadline_s: float,
+    why_ended: Callable[[OSError | None], str],
+) -> TlsSocket:
+    """A connected socket behind TLS, its handshake done; closed where that fails. `why_ended` gives the text for an end
+    by the peer, of which the system may tell an error. Raises `RequestTimedOut`, `NetworkException`,
+    `SslAuthenticationException`."""
     socket_of_tls = TlsSocket(peer, session)
+    why: str | SslAuthenticationException
+    cause: Exception
     try:
         socket_of_tls.shake_hands(deadline_s)
+        return socket_of_tls
     except TimeoutError:
         peer.close()
-        raise RequestTimedOut(f"{address} did not end its TLS handshake in time; does this port speak TLS?") from None
-    except (OSError, SslAuthenticationException) as error:
-        peer.close()
-        raise failure(address, error if isinstance(error, SslAuthenticationException) else str(error)) from error
-    return socket_of_tls
+        raise RequestTimedOut(
+            f"{address} did not end its TLS handshake in time; check that the port is that of a listener with TLS"
+        ) from None
+    except SslAuthenticationException as error:
+        why, cause = error, error
+    except (EOFError, ConnectionError) as error:
+        why, cause = why_ended(error if isinstance(error, OSError) else None), error
+    except OSError as error:
+        why, cause = str(error), error
+    peer.close()
+    raise failure(address, why) from cause

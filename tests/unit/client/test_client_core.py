@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from logkernel.client.cluster.calls import ANY, Call, ClientCore
 from logkernel.client.settings.producer import load_producer
 from logkernel.errors import NetworkException, RequestTimedOut
@@ -63,3 +65,46 @@ def test_a_call_that_ran_out_of_time_says_why_no_broker_was_reached() -> None:
     core.step(0, 1_000)
     assert isinstance(ended[0], RequestTimedOut)
     assert "nobody is there" in str(ended[0])
+
+
+def connected(core: ClientCore, at_ms: int) -> Connect:
+    """The connection that the client makes at that time."""
+    core.network.actions.clear()
+    core.step(0, at_ms)
+    (connect,) = core.network.actions
+    assert isinstance(connect, Connect)
+    core.network.on_connected(connect.number, {}, at_ms)
+    core.network.send(connect.node, "request", _Nobody(), at_ms)
+    return connect
+
+
+def lost(core: ClientCore, error: Exception, at_ms: int) -> None:
+    """A connection that is made then ends so."""
+    core.network.on_lost(connected(core, at_ms).number, error, at_ms)
+    core.step(0, at_ms)
+
+
+class _Nobody:
+    def complete(self, response: object, error: Exception | None, now_ms: int) -> None:
+        pass
+
+
+def test_a_client_that_no_broker_answers_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """A consumer that polls has no time-out whose text could tell it."""
+    core = ClientCore(load_producer({"bootstrap_servers": "h:1"}), [("h", 1)], Random(1))
+    lost(core, NetworkException("closed; set security.protocol"), 1_000)
+    assert not caplog.records, "a broker that restarts does so, too"
+    for at_ms in (5_000, 10_000, 15_000):
+        lost(core, NetworkException("closed; set security.protocol"), at_ms)
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said == "no broker has answered, and the client goes on trying: closed; set security.protocol"
+
+
+def test_why_no_broker_answers_is_known_until_one_does() -> None:
+    """A listener with SASL takes a connection in plain text, and ends it at the first request."""
+    core = ClientCore(load_producer({"bootstrap_servers": "h:1"}), [("h", 1)], Random(1))
+    lost(core, NetworkException("closed"), 1_000)
+    connect = connected(core, 5_000)
+    assert str(core.network.last_loss) == "closed"
+    core.network.on_response(connect.number, core.network.requests_sent - 1, "answer", 5_000)
+    assert core.network.last_loss is None

@@ -307,20 +307,6 @@ def test_plain_text_is_named(plain: bytes, server_side: bool) -> None:
         session.receive(plain)
 
 
-@pytest.mark.parametrize("server_side", [True, False])
-def test_an_end_in_the_handshake_is_named(server_side: bool) -> None:
-    context = listener() if server_side else client_context(TRUSTING)
-    session = TlsSession(context, server_side=server_side, server_hostname=None if server_side else "localhost")
-    with pytest.raises(SslAuthenticationException, match="closed the connection during the TLS handshake"):
-        session.ended()
-
-
-def test_an_end_after_the_handshake_closes() -> None:
-    client, _ = connected()
-    client.ended()
-    assert client.closed
-
-
 def test_a_changed_record_is_refused() -> None:
     client, server = connected()
     client.write(b"a message")

@@ -13,6 +13,7 @@ error or a lost connection, and ends with its response, a fatal error or its dea
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
@@ -39,10 +40,14 @@ ANY: Final = "any"
 CONTROLLER: Final = "controller"
 BY_NAME: Final = frozenset({"topic_ids"})
 """Capabilities withheld: topics are asked for by their names, which the user gave."""
+PATIENCE: Final = 2
+"""So many connections are lost before a client that got no answer yet says so."""
 KEY_TYPES: Final = {"group": 0, "transaction": 1}
 Target = str | int | tuple[str, str]
 Verdict = Callable[[Any], int]
 """From a response to the error code that decides on another attempt; 0 where the call is done."""
+
+log = logging.getLogger("logkernel.client")
 
 
 def no_error(response: Any) -> int:
@@ -130,6 +135,7 @@ class ClientCore:
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], random)
         self._learned = -1
         self._broken = 0
+        self._warned = False
         self._fresh = False
 
     def step(self, wall_ms: int, now_ms: int) -> int | None:
@@ -141,6 +147,7 @@ class ClientCore:
             self._take_refusals()
         if self._broken != self.network.broken:
             self._broken = self.network.broken
+            self._warn_of_losses()
             self.metadata.request_update()
             self._forget_lost_coordinators()
         metadata_ms = self.metadata.due_ms()
@@ -156,6 +163,15 @@ class ClientCore:
         if self._learned != self.metadata.version:
             self._learned = self.metadata.version
             self.network.learn({**self.metadata.brokers, **(self._apart or {})}, now_ms)
+
+    def _warn_of_losses(self) -> None:
+        """Once, where no broker has answered yet: what a time-out will say may be minutes away, and a consumer that
+        polls has none."""
+        network = self.network
+        if self._warned or network.responses or network.broken < PATIENCE or isinstance(network.last_loss, REFUSALS):
+            return
+        self._warned = True
+        log.warning("no broker has answered, and the client goes on trying: %s", network.last_loss)
 
     # ------------------------------------------------------------ refusals
 
@@ -361,7 +377,11 @@ def earliest(*times_ms: int | None) -> int | None:
 
 
 def _too_late(request: Any, error: Exception | None) -> RequestTimedOut:
-    """For a call whose time is over, with what it last failed with: if that has a remedy, no other is given."""
     said = f"{type(request).__name__} did not succeed in time"
+    return RequestTimedOut(with_cause(said, error, "try again, or raise the timeout"))
+
+
+def with_cause(said: str, error: Exception | None, remedy: str) -> str:
+    """The text of a time-out, with what was last lost or failed: if that has a remedy, no other is given."""
     why = "" if error is None else f": {type(error).__name__}: {error}"
-    return RequestTimedOut(f"{said}{why}" if ";" in why else f"{said}{why}; try again, or raise the timeout")
+    return f"{said}{why}" if ";" in why else f"{said}{why}; {remedy}"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from logkernel.client.cluster.calls import with_cause
 from logkernel.client.cluster.leader_queries import LeaderOffsetQuery
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
 from logkernel.client.consumer.commits import Commit, full
@@ -164,7 +165,8 @@ class OffsetCalls:
                 raise error_for(info.error_code, about=topic)
             if not info.leaders:
                 metadata.topics.pop(topic, None)
-                raise RequestTimedOut(f"no metadata of topic {topic!r} within default.api.timeout.ms; check its name")
+                said = f"no metadata of topic {topic!r} within default.api.timeout.ms"
+                raise RequestTimedOut(with_cause(said, core.network.last_loss, "check its name"))
             return list(range(len(info.leaders)))
 
 

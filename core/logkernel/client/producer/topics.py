@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import define
 
+from logkernel.client.cluster.calls import with_cause
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS, TopicInfo
 from logkernel.client.drivers.driver import mono_ms
 from logkernel.client.producer.partitioning import Partitioning, make_partitioner
@@ -122,8 +123,5 @@ class Topics:
         if info is not None and info.error_code:
             error = error_for(info.error_code)
         error = error or self._sender.core.network.last_loss
-        why = f" ({error!r})" if error is not None else ""
-        limit_ms = self._settings["max.block.ms"]
-        return RequestTimedOut(
-            f"no metadata of topic {topic!r} within max.block.ms={limit_ms}{why}; check its name and the brokers"
-        )
+        said = f"no metadata of topic {topic!r} within max.block.ms={self._settings['max.block.ms']}"
+        return RequestTimedOut(with_cause(said, error, "check its name and the brokers"))
