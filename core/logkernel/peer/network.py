@@ -281,7 +281,8 @@ class Network:
         if node.state == CONNECTING:
             return (
                 f"{place}: no connection, login included, within socket.connection.setup.timeout.ms; check that a"
-                " broker listens there, and that security.protocol fits its listener"
+                " broker listens there, that security.protocol fits its listener, and what the login waits for, such as"
+                " a token endpoint"
             )
         return f"{place}: no answer within request.timeout.ms" if node.in_flight else f"{place}: idle"
 

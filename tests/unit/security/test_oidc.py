@@ -6,7 +6,11 @@ import base64
 import json
 import logging
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from authorities import certified, settings
@@ -14,6 +18,8 @@ from identity_provider import Provider, serving, signed
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
 from logkernel.security.tls_contexts import client_context, server_context
+from logkernel.security.tokens import source as tokens_source
+from logkernel.security.tokens.client_login import token_source
 from logkernel.security.tokens.http import MAX_RESPONSE_BYTES, Endpoint
 from logkernel.security.tokens.oidc import ClientCredentials, Retries, fetch_from_file
 from logkernel.security.tokens.source import Fetched, TokenSource
@@ -73,8 +79,8 @@ def test_it_is_tried_until_the_back_off_is_used_up() -> None:
         serving((503, b"")) as provider,
         pytest.raises(SaslAuthenticationFailed, match="HTTP status 503; try again later"),
     ):
-        credentials(provider, retries=Retries(100, 1000)).fetch(pauses.append)
-    assert pauses == [0.1, 0.2, 0.4]
+        credentials(provider, retries=Retries(100, 1000, lambda: 0.0)).fetch(pauses.append)
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.3]), "what is left is used up, as in Kafka"
 
 
 @pytest.mark.parametrize("status", [302, 400, 401, 403, 404, 501])
@@ -132,12 +138,100 @@ def test_an_endpoint_that_is_not_there_is_named() -> None:
     assert "pl4nted" not in str(failed.value)
 
 
-def test_an_endpoint_that_does_not_answer_is_left() -> None:
+def test_an_endpoint_that_does_not_answer_is_left_and_named_with_the_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        client = ClientCredentials(Endpoint(url, read_timeout_ms=50), "id", SECRET, retries=Retries(backoff_max_ms=0))
-        with pytest.raises(SaslAuthenticationFailed, match="timed out"):
-            client.fetch()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/t"
+        values = {
+            "sasl.oauthbearer.token.endpoint.url": f"{url}?key=pl4nted",
+            "sasl.login.read.timeout.ms": 50,
+            "sasl.login.retry.backoff.max.ms": 0,
+        }
+        source, _ = token_source(values, {"clientId": "id", "clientSecret": SECRET})
+        with pytest.raises(SaslAuthenticationFailed) as failed:
+            source()
+    assert str(failed.value) == (
+        f"no token for OAUTHBEARER: {url} did not answer within 50 ms; check the URL and what serves it, or raise"
+        " sasl.login.read.timeout.ms"
+    )
+
+
+def test_an_endpoint_that_takes_no_connection_is_named_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def hangs(address: Any, timeout: float, *others: Any) -> Any:
+        given.append(timeout)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket, "create_connection", hangs)
+    values = {
+        "sasl.oauthbearer.token.endpoint.url": "https://idp.example/t",
+        "sasl.login.connect.timeout.ms": 1_500,
+        "sasl.login.retry.backoff.max.ms": 0,
+    }
+    source, _ = token_source(values, {"clientId": "id", "clientSecret": SECRET})
+    with pytest.raises(
+        SaslAuthenticationFailed, match=r"https://idp\.example/t took no connection within 1500 ms; "
+    ) as failed:
+        source()
+    assert str(failed.value).endswith(", or raise sasl.login.connect.timeout.ms")
+    assert given == [1.5]
+
+
+def test_the_time_of_an_answer_counts_among_the_retries() -> None:
+    """As in Kafka: an endpoint that hangs is not asked as often as one that refuses."""
+    times = iter([0.0, 8.0, 8.1, 16.1])
+    pauses: list[float] = []
+    with serving((503, b"")) as provider, pytest.raises(SaslAuthenticationFailed):
+        credentials(provider, retries=Retries(clock=lambda: next(times))).fetch(pauses.append)
+    assert pauses == [0.1]
+    assert len(provider.requests) == 2
+
+
+def test_who_waits_for_a_token_that_cannot_be_got_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection that asked may have run out of time, and the next one would wait as long again."""
+    asked: list[int] = []
+    begun, go = threading.Event(), threading.Event()
+
+    def fails() -> Fetched:
+        asked.append(1)
+        begun.set()
+        assert go.wait(60)
+        raise SaslAuthenticationFailed("no token: idp.example did not answer; check it")
+
+    waiting = Entered()
+    monkeypatch.setattr(tokens_source, "threading", SimpleNamespace(Lock=lambda: waiting))
+    source = TokenSource(fails)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(source)
+        assert begun.wait(60)
+        second = threads.submit(source)
+        assert waiting.second.wait(60)
+        go.set()
+        for future in (first, second):
+            with pytest.raises(SaslAuthenticationFailed, match=r"idp\.example did not answer"):
+                future.result(60)
+    assert len(asked) == 1
+    with pytest.raises(SaslAuthenticationFailed):
+        source()
+    assert len(asked) == 2, "a later call asks again"
+
+
+class Entered:
+    """A lock that tells when a second thread comes to it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self.second = threading.Event()
+
+    def __enter__(self) -> None:
+        self._count += 1
+        if self._count == 2:
+            self.second.set()
+        self._lock.acquire()
+
+    def __exit__(self, *exc: object) -> None:
+        self._lock.release()
 
 
 @pytest.mark.parametrize(

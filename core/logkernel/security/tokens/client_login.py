@@ -35,6 +35,8 @@ _RETRIEVERS: Final = (
 )
 GRANT: Final = "sasl.oauthbearer.grant.type"
 METADATA: Final = "sasl.oauthbearer.metadata.authentication.type"
+CONNECT_TIMEOUT: Final = "sasl.login.connect.timeout.ms"
+READ_TIMEOUT: Final = "sasl.login.read.timeout.ms"
 CA_FILE: Final = "https.ca.location"
 CA: Final = "https.ca.pem"
 _KAFKAS: Final = "org.apache.kafka.common.security.oauthbearer."
@@ -114,8 +116,10 @@ def _endpoint_fetch(values: Mapping[str, Any], options: Mapping[str, str], url: 
     endpoint = Endpoint(
         url,
         endpoint_context(url, _trusting(values, options)),
-        values.get("sasl.login.connect.timeout.ms") or DEFAULT_TIMEOUT_MS,
-        values.get("sasl.login.read.timeout.ms") or DEFAULT_TIMEOUT_MS,
+        values.get(CONNECT_TIMEOUT) or DEFAULT_TIMEOUT_MS,
+        values.get(READ_TIMEOUT) or DEFAULT_TIMEOUT_MS,
+        CONNECT_TIMEOUT,
+        READ_TIMEOUT,
     )
     retries = oidc.Retries(
         values.get("sasl.login.retry.backoff.ms", 100), values.get("sasl.login.retry.backoff.max.ms", 10_000)

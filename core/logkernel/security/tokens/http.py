@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     import ssl
 
 MAX_RESPONSE_BYTES = 1_048_576
-DEFAULT_TIMEOUT_MS = 10_000
-"""Of connecting, and of each wait for an answer, where `sasl.login.….timeout.ms` is not set."""
+DEFAULT_TIMEOUT_MS = 8_000
+"""Of connecting, and of each wait for an answer, where `sasl.login.….timeout.ms` is not set: less than
+`socket.connection.setup.timeout.ms`, within which a client logs in. Kafka, which asks before it connects, then waits
+for ever."""
 _FATAL = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 501, 505})
 """Statuses after which Kafka does not ask again either."""
 
@@ -41,6 +43,10 @@ class Endpoint:
     """For https; None trusts the system's CAs."""
     connect_timeout_ms: int = DEFAULT_TIMEOUT_MS
     read_timeout_ms: int = DEFAULT_TIMEOUT_MS
+    connect_setting: str = ""
+    """What sets the first of these, and ..."""
+    read_setting: str = ""
+    """... the second, for errors; "": nothing does."""
 
 
 def checked_url(url: str, setting: str, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
@@ -65,13 +71,17 @@ def request(endpoint: Endpoint, method: str, headers: Mapping[str, str], body: b
     parts = urlsplit(endpoint.url)
     shown = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
     connection = _connection(endpoint, parts)
+    is_connected = False
     try:
         connection.connect()
+        is_connected = True
         connection.sock.settimeout(endpoint.read_timeout_ms / 1000)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request(method, target, body, dict(headers))
         answer = connection.getresponse()
         data = answer.read(MAX_RESPONSE_BYTES + 1)
+    except TimeoutError:
+        raise HttpFailed(_too_late(endpoint, shown, is_connected), retriable=True) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = str(error) if isinstance(error, OSError) else type(error).__name__
         raise HttpFailed(
@@ -87,6 +97,15 @@ def request(endpoint: Endpoint, method: str, headers: Mapping[str, str], body: b
     if len(data) > MAX_RESPONSE_BYTES:
         raise HttpFailed(f"{shown} answered with more than {MAX_RESPONSE_BYTES} bytes; check the URL", retriable=False)
     return data
+
+
+def _too_late(endpoint: Endpoint, shown: str, is_connected: bool) -> str:
+    if is_connected:
+        said, limit_ms, setting = "did not answer", endpoint.read_timeout_ms, endpoint.read_setting
+    else:
+        said, limit_ms, setting = "took no connection", endpoint.connect_timeout_ms, endpoint.connect_setting
+    remedy = f", or raise {setting}" if setting else ""
+    return f"{shown} {said} within {limit_ms} ms; check the URL and what serves it{remedy}"
 
 
 def _remedy(status: int) -> str:

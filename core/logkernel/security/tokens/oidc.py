@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, unquote, urlencode, urlsplit
@@ -31,19 +31,13 @@ _HEADERS = {
 
 @attrs.frozen
 class Retries:
-    """For how long an endpoint is asked again, where that may help; in between, the back-off doubles."""
+    """For how long an endpoint is asked again, where that may help; in between, the back-off doubles. As in Kafka, the
+    time that the answers take counts, too, so that one that hangs is not asked seven times."""
 
     backoff_ms: int = 100
     backoff_max_ms: int = 10_000
-
-    def pauses_s(self) -> Iterator[float | None]:
-        """The pause behind each try; None behind the last."""
-        left_ms, pause_ms = self.backoff_max_ms, self.backoff_ms
-        while 0 < pause_ms <= left_ms:
-            yield pause_ms / 1000
-            left_ms -= pause_ms
-            pause_ms *= 2
-        yield None
+    clock: Callable[[], float] = time.monotonic
+    """In s; it may stand still while `sleep` of the caller pauses."""
 
 
 def _ask(
@@ -51,14 +45,19 @@ def _ask(
 ) -> Fetched:
     """Raises `SaslAuthenticationFailed`."""
     body = urlencode({name: value for name, value in form.items() if value}).encode()
-    for pause_s in retries.pauses_s():
+    pause_s, left_s = retries.backoff_ms / 1000, retries.backoff_max_ms / 1000
+    while True:
+        asked_s = retries.clock()
         try:
             return _read(request(endpoint, "POST", {**_HEADERS, **headers}, body), endpoint.url)
         except HttpFailed as failed:
-            if not failed.retriable or pause_s is None:
+            left_s -= retries.clock() - asked_s
+            pause_s = min(pause_s, left_s)
+            if not failed.retriable or pause_s <= 0:
                 raise SaslAuthenticationFailed(f"no token for OAUTHBEARER: {failed}") from None
         sleep(pause_s)
-    raise AssertionError("the last try returns or raises")
+        left_s -= pause_s
+        pause_s *= 2
 
 
 @attrs.frozen

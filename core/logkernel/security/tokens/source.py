@@ -40,10 +40,17 @@ class TokenSource:
         self._token = ""
         self._fresh_until = 0.0
         self._valid_until = 0.0
+        self._failures = 0
+        self._failed: SaslAuthenticationFailed | None = None
 
     def __call__(self) -> str:
-        """Raises what `fetch` raises, unless the token at hand still holds."""
+        """Raises what `fetch` raises, unless the token at hand still holds; also where another thread's call is what
+        failed, if this one waited for it. A connection that ran out of time meanwhile tells nobody why, and the next
+        one would wait as long again."""
+        failures = self._failures
         with self._lock:
+            if self._failures != failures and self._failed is not None:
+                raise SaslAuthenticationFailed(str(self._failed)) from self._failed.__cause__
             now = self._now()
             if now >= self._fresh_until:
                 self._refresh(now)
@@ -54,13 +61,15 @@ class TokenSource:
             fetched = self._fetch()
         except SaslAuthenticationFailed as error:
             if now >= self._valid_until:
+                self._failures += 1
+                self._failed = error
                 raise
             logger.warning(
                 "the token for OAUTHBEARER is not refreshed, and holds for %.0f s: %s", self._valid_until - now, error
             )
             self._fresh_until = min(self._valid_until, now + RETRY_S)
             return
-        self._token = fetched.token
+        self._token, self._failed = fetched.token, None
         ends = [one for one in (_exp(fetched.token), fetched.lifetime_s and now + fetched.lifetime_s) if one]
         self._valid_until = min(ends, default=now)
         self._fresh_until = now + REFRESHED_AFTER * max(self._valid_until - now, 0.0)
