@@ -108,7 +108,8 @@ class SharedCoordination(Coordination, Protocol):
         ...
 
     def subscribe(self, events: SessionEvents, wakeup: Callable[[], object]) -> None:
-        """Report events to `events` from now on. Earlier commits are in `changes`.
+        """Report events to `events` from now on. Earlier commits are in `changes`: a broker subscribes before it reads
+        them, and polls when it has joined, so that it misses none.
 
         `wakeup` is called, from any thread, when there may be something to `poll`."""
         ...

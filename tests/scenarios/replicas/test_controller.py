@@ -98,7 +98,8 @@ class Member(PeerTransport):
         self.join()
 
     def join(self) -> None:
-        self.election.join(self.session, lambda: self.cluster.rings.append(self))
+        self.election.begin(self.session, lambda: self.cluster.rings.append(self))
+        self.election.poll()
         self.election.announce({"listeners": {"P": ["h", self.node.node_id]}, "rack": None})
 
     def come_back(self) -> None:

@@ -103,7 +103,8 @@ class Broker:
 
     def start(self) -> None:
         self.session = self.cluster.store.session()
-        self.election.join(self.session, lambda: self.cluster.rings.append(self))
+        self.election.begin(self.session, lambda: self.cluster.rings.append(self))
+        self.election.poll()
         self.election.announce({"listeners": {"P": ["h", self.node_id]}, "rack": None})
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None:

@@ -42,7 +42,10 @@ class Election:
         self.attempts = 0
         self.is_reached = False
 
-    def join(self, session: Any, wakeup: Any) -> None:
+    def begin(self, session: Any, wakeup: Any) -> None:
+        pass
+
+    def poll(self) -> None:
         pass
 
     def announce(self, value: Any) -> int:
@@ -63,6 +66,7 @@ def test_a_broker_that_is_not_announced_yet_says_so_twice_a_minute(caplog: pytes
     membership = Membership(
         world.runtime, turn, lambda: cast("Any", Session()), cast("Any", election), dict, lambda: None
     )
+    membership.begin()
     membership.join()
     world.pass_ms(2 * LOG_AGAIN_MS + ANNOUNCE_AGAIN_MS)
     assert election.attempts == 2 * LOG_AGAIN_MS // ANNOUNCE_AGAIN_MS + 2

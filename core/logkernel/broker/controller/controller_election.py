@@ -104,11 +104,11 @@ class ControllerElection:
 
     # ------------------------------------------------------------ life
 
-    def join(self, coordination: SharedCoordination, wakeup: Callable[[], object]) -> None:
-        """Begin with a session. `wakeup` has to bring `poll` about, on the broker's thread."""
+    def begin(self, coordination: SharedCoordination, wakeup: Callable[[], object]) -> None:
+        """Begin with a session: `poll` hears of what is committed from now on. `wakeup` has to bring `poll` about, on
+        the broker's thread."""
         self._coordination = coordination
         coordination.subscribe(self, wakeup)
-        self.poll()
 
     def announce(self, value: Mapping[str, Any]) -> int:
         """Register this broker; returns its broker epoch."""

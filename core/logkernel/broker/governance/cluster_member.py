@@ -143,7 +143,7 @@ class ClusterMember:
     # ------------------------------------------------------------ life
 
     def open(self) -> None:
-        logs, metadata, session = self._parts.logs, self._metadata, self._membership.session()
+        logs, metadata, session = self._parts.logs, self._metadata, self._membership.begin()
         logs.open(metadata.join(session))
         topics = metadata.shared_topics(session)  # before their settings, which each has before it is there itself
         metadata.load_shared(session)

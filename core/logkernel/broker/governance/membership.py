@@ -1,6 +1,7 @@
 """A broker's session with its cluster's coordination: begun, announced in, polled, and begun again when it is lost.
 
-join              after the listeners are open: subscribe, be announced
+begin             before anything is read: subscribe, so that no change falls between the read and the first poll
+join              after the listeners are open: poll, be announced
 _wakeup           from any thread: there is something to poll, in a turn of the broker's own
 on_session_lost   begin again with a new session, as often as it takes
 """
@@ -56,7 +57,7 @@ class Membership:
         """Why this broker cannot be a member: another one has its node id."""
         self._log_again_ms = 0
         """Monotonic ms before which the log says nothing more of an announcement that is still to come."""
-        self._closed = self._will_tell_log_dirs = False
+        self._has_joined = self._closed = self._will_tell_log_dirs = False
 
     # ------------------------------------------------------------ life
 
@@ -66,10 +67,17 @@ class Membership:
             self._session = self._new_session()
         return self._session
 
+    def begin(self) -> SharedCoordination:
+        """The first session. What is committed from now on is heard after `join`; what was before can be read."""
+        session = self.session()
+        self._election.begin(session, self._wakeup)
+        return session
+
     def join(self) -> None:
         """Be announced, and stand for controller."""
         session = self.session()
-        self._election.join(session, self._wakeup)
+        self._has_joined = True
+        self._election.poll()
         self._announce(session, self._runtime.clock.mono_ms() + session.stale_ms)
         self._turn.end()
         self._joined()
@@ -132,6 +140,7 @@ class Membership:
             return
         try:
             self._session = self._new_session()
+            self.begin()
             self.join()
         except KafkaError as error:
             if str(error) != told:
@@ -164,11 +173,11 @@ class Membership:
     # ------------------------------------------------------------ polling
 
     def _wakeup(self) -> None:
-        """Called from any thread when there are events: process them in a turn of this broker."""
+        """Called from any thread when there are events: process them in a turn of this broker, once it has joined."""
         self._runtime.workers.call(self._poll_soon)
 
     def _poll_soon(self) -> None:
-        if self._poll_timer is None and not self._closed:
+        if self._poll_timer is None and self._has_joined and not self._closed:
             self._poll_timer = self._runtime.after(0, self._poll)
 
     def _poll(self) -> None:
