@@ -16,6 +16,7 @@ from logkernel.vocabulary import Acl, AclOperation, Principal, ResourceType
 
 PREFIXED: Final = 4
 DENY: Final = 2
+ALLOW: Final = 3
 ALL: Final = int(AclOperation.ALL)
 ANY_NAME = ANY_HOST = "*"
 EVERYBODY: Final = "User:*"
@@ -135,6 +136,8 @@ class Decisions(dict[str, bool]):
         self._rules = rules
         self._if_no_acl = if_no_acl
         self._room = room
+        self._any_name: bool | None = None
+        """What `any_name` decided."""
 
     def __missing__(self, name: str) -> bool:
         allowed = self._judged(name)
@@ -157,13 +160,16 @@ class Decisions(dict[str, bool]):
 
     def any_name(self) -> bool:
         """Whether it may be done with some resource of the type, as Kafka's Authorizer decides by default: implied
-        operations do not count."""
-        if self[SOME_NAME]:
-            return True
+        operations do not count. All rules of the type are looked at, once."""
+        if self._any_name is None:
+            self._any_name = self[SOME_NAME] or self._some_rule_allows()
+        return self._any_name
+
+    def _some_rule_allows(self) -> bool:
         rules, client = self._rules, self._client
         denied, denied_prefixes, allowed, allowed_prefixes = (
             rules.patterns(prefixed, client, permission, self._denying)
-            for permission in (DENY, DENY + 1)
+            for permission in (DENY, ALLOW)
             for prefixed in (False, True)
         )
         if ANY_NAME in denied:
@@ -214,15 +220,19 @@ class Standard:
     def authorize(
         self, client: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
     ) -> list[bool]:
-        kept = self._kept.get((client.principal, client.client_host, operation, resource_type))
-        if kept is None:
-            kept = self._begin(client, operation, resource_type)
-        return [kept[name] for name in names]
+        decisions = self._decisions(client, operation, resource_type)
+        return [decisions[name] for name in names]
 
     def authorize_by_resource_type(
         self, client: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        return self._begin(client, operation, resource_type).any_name()
+        return self._decisions(client, operation, resource_type).any_name()
+
+    def _decisions(
+        self, client: RequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> Decisions | Everything:
+        kept = self._kept.get((client.principal, client.client_host, operation, resource_type))
+        return self._begin(client, operation, resource_type) if kept is None else kept
 
     def _begin(
         self, client: RequestContext, operation: AclOperation, resource_type: ResourceType

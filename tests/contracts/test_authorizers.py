@@ -14,6 +14,7 @@ from logkernel.contracts import RequestContext
 from logkernel.errors import ConfigError
 from logkernel.guards.authorizer import GuardedAuthorizer
 from logkernel.kernel import Kernel
+from logkernel.plugins.authorizers.rules import Rules
 from logkernel.testing.contracts import AuthorizerContract
 from logkernel.vocabulary import Acl, AclOperation, Principal, ResourceType
 
@@ -165,6 +166,24 @@ def test_who_may_write_to_some_topic(rules: list[Acl], allowed: bool) -> None:
 def test_a_type_without_rules_is_open_if_the_setting_says_so() -> None:
     made = authorizer(allow_everyone_if_no_acl_found="true")
     assert made.authorize_by_resource_type(client(), Op.WRITE, T) is True
+
+
+def test_rules_are_looked_at_once_for_some_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each InitProducerId looked at all rules, and threw away what was decided about the client's topics."""
+    looked: list[str] = []
+    of, patterns = Rules.of, Rules.patterns
+    monkeypatch.setattr(Rules, "of", lambda rules, name: looked.append(name) or of(rules, name))
+    monkeypatch.setattr(Rules, "patterns", lambda rules, *asked: looked.append("patterns") or patterns(rules, *asked))
+    made = authorizer([rule("a", Op.WRITE)])
+    assert may(made, Op.WRITE, "a")
+    assert made.authorize_by_resource_type(client(), Op.WRITE, T)
+    assert looked == ["a", "hardcode", *["patterns"] * 4]
+    looked.clear()
+    assert may(made, Op.WRITE, "a")
+    assert made.authorize_by_resource_type(client(), Op.WRITE, T)
+    assert looked == []
+    made.acls_changed([], [rule("a", Op.WRITE)])
+    assert not made.authorize_by_resource_type(client(), Op.WRITE, T)
 
 
 def judged(acls: Iterable[Acl], who: RequestContext, operation: AclOperation, kind: ResourceType, name: str) -> bool:

@@ -12,6 +12,7 @@ most (KIP-124), the last as the bucket needs (KIP-599).
 from __future__ import annotations
 
 from collections.abc import Collection
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from logkernel.broker.quotas.limits import KafkasPrecedence, Quotas
@@ -25,7 +26,21 @@ BUCKET_KEPT_MS = 3_600_000
 """An idle bucket is forgotten with its debt after an hour, as in Kafka."""
 MOST_REMEMBERED = 10_000
 """Clients whose limits are remembered."""
+MOST_CHARACTERS = 250
+"""Of a client id that is kept as it is. Clients choose it, with up to 32 kB, and may have another for each request."""
 PERCENT_OF_NS = 100 / 1_000_000_000
+
+
+def _bounded(limit: ClientLimit | None) -> ClientLimit | None:
+    """With a digest in the place of a long name: the meters keep `whose`."""
+    if limit is None or all(part is None or len(part) <= MOST_CHARACTERS for part in limit.whose):
+        return limit
+    parts = (part if part is None or len(part) <= MOST_CHARACTERS else _digest(part) for part in limit.whose)
+    return ClientLimit(limit.quota, tuple(parts))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=32).hexdigest()
 
 
 class RateQuota:
@@ -130,7 +145,7 @@ class ClientQuotas:
 
     def applied(self, principal: Principal, client_id: str) -> Applied | None:
         """The limits of this client; None where it has none."""
-        if not self._remembers:
+        if not self._remembers or len(client_id) > MOST_CHARACTERS:
             return self._asked(principal, client_id)
         key, remembered = (principal.name, client_id), self._remembered
         try:
@@ -143,12 +158,13 @@ class ClientQuotas:
 
     def _asked(self, principal: Principal, client_id: str) -> Applied | None:
         limit, types = self._callback.limit, self._types
-        found = Applied(*(limit(one, principal, client_id) if one in types else None for one in MEASURED))
+        found = Applied(*(_bounded(limit(one, principal, client_id)) if one in types else None for one in MEASURED))
         return None if found == NOTHING else found
 
     def mutations(self, principal: Principal, client_id: str, now_ms: int, *, strict: bool) -> Mutations | None:
         """None where no quota applies."""
-        limit = self._callback.limit(MUTATIONS, principal, client_id) if MUTATIONS in self._types else None
+        asked = self._callback.limit(MUTATIONS, principal, client_id) if MUTATIONS in self._types else None
+        limit = _bounded(asked)
         if limit is None:
             return None
         bucket = self._buckets.of(limit.whose, now_ms, BUCKET_KEPT_MS)
