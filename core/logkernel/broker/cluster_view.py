@@ -229,7 +229,11 @@ class SharedClusterView(LiveClusterView):
         return self._received.topic_name(topic_id)
 
     def _rack_of(self) -> Mapping[int, str]:
-        return self._received.racks
+        """Of brokers that are away, too: that in which each was seen, else that which the cluster keeps."""
+        image = self._metadata.image
+        known = {**image.racks, **self._received.racks}
+        living = image.nodes
+        return {node: rack for node, rack in known.items() if node not in living or living[node].rack is not None}
 
     def brokers(self, listener: str) -> list[BrokerEndpoint]:
         return [

@@ -30,7 +30,7 @@ log = logging.getLogger("logkernel.admin")
 NAME: Final = frozenset({"cluster"})
 """The kind of the cluster's name."""
 TOPICS: Final = frozenset({"topic"})
-KEPT_KINDS: Final = frozenset({"config", "acl", "scram", "quota", "token"})
+KEPT_KINDS: Final = frozenset({"config", "acl", "scram", "quota", "token", "rack"})
 """What brokers set by themselves, for all."""
 
 

@@ -18,6 +18,7 @@
 | acl | the binding as a JSON list, see `vocabulary.Acl` | {} |
 | scram | "MECHANISM:USER" | {"iterations": int, "salt", "stored_key", "server_key": base64} |
 | quota | the entity as a JSON list of [type, name or null], sorted | {key: number} |
+| rack | node id | {"rack": text}: of a broker that may be away; its replicas are where they were |
 | secret | what for | {"bytes": base64}: made by the first broker that needed it |
 | token | its id | {"owner", "requester": "KIND:NAME", "renewers": […], "issued_ms", "max_ms", "expires_ms": int} |
 
@@ -45,7 +46,7 @@ NO_LEADER = -1
 UNKNOWN_USERS: Final = "unknown users"
 """The secret that makes salts of users who do not exist."""
 WATCHED: Final = frozenset(
-    {"config", "acl", "scram", "quota", "token", "secret", "feature", "features_epoch", "cluster", "gone"}
+    {"config", "acl", "scram", "quota", "token", "rack", "secret", "feature", "features_epoch", "cluster", "gone"}
 )
 """Kinds of changes that every broker of a cluster gets from the coordination; the others come from the controller."""
 
@@ -171,6 +172,8 @@ class ClusterImage:
     """(user, mechanism) → credential."""
     quotas: dict[Entity, dict[str, float]] = field(factory=dict)
     tokens: Tokens = field(factory=Tokens)
+    racks: dict[int, str] = field(factory=dict)
+    """Broker → its rack, of all that ever joined with one."""
     secrets: dict[str, bytes] = field(factory=dict, repr=False)
 
     @classmethod
@@ -241,7 +244,7 @@ class ClusterImage:
         """Return about how many changes `snapshot` yields."""
         named = len(self.nodes) + len(self.topics) + len(self.configs) + len(self.features) + len(self.gone)
         access = len(self.acls) + len(self.scram) + len(self.quotas) + len(self.tokens) + len(self.secrets)
-        return 3 + named + len(self.incarnations) + access
+        return 3 + named + len(self.incarnations) + len(self.racks) + access
 
     def snapshot(self) -> Iterator[MetadataChange]:
         """Yield the smallest number of changes that fold to this image."""
@@ -263,6 +266,8 @@ class ClusterImage:
             yield MetadataChange("gone", str(topic_id), _gone_value(gone))
         for node_id, epoch in self.incarnations.items():
             yield incarnation_change(node_id, epoch)
+        for node_id, rack in self.racks.items():
+            yield rack_change(node_id, rack)
         for acl in self.acls:
             yield MetadataChange("acl", acl_key(acl), {})
         for (user, mechanism), credential in self.scram.items():
@@ -289,6 +294,10 @@ def log_dirs_change(node_id: int) -> MetadataChange:
 
 def incarnation_change(node_id: int, broker_epoch: int) -> MetadataChange:
     return MetadataChange("incarnation", str(node_id), {"epoch": broker_epoch})
+
+
+def rack_change(node_id: int, rack: str | None) -> MetadataChange:
+    return MetadataChange("rack", str(node_id), None if rack is None else {"rack": rack})
 
 
 def _gone_value(topic: Topic | None) -> dict[str, Any]:
@@ -391,6 +400,13 @@ def _fold_incarnation(image: ClusterImage, key: str, value: Value) -> None:
         image.incarnations[int(key)] = value["epoch"]
 
 
+def _fold_rack(image: ClusterImage, key: str, value: Value) -> None:
+    if value is None:
+        image.racks.pop(int(key), None)
+    else:
+        image.racks[int(key)] = value["rack"]
+
+
 def _fold_acl(image: ClusterImage, key: str, value: Value) -> None:
     acl = Acl(*json.loads(key))
     image.acls.changes += 1
@@ -442,6 +458,7 @@ _FOLDS = {
     "features_epoch": _fold_features_epoch,
     "gone": _fold_gone,
     "incarnation": _fold_incarnation,
+    "rack": _fold_rack,
     "acl": _fold_acl,
     "scram": _fold_scram,
     "quota": _fold_quota,

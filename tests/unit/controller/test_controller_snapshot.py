@@ -8,7 +8,7 @@ import pytest
 
 from logkernel.contracts import MetadataChange
 from logkernel.controller.compaction import due
-from logkernel.controller.image import ClusterImage, Scram, acl_key, quota_key, scram_change
+from logkernel.controller.image import ClusterImage, Scram, acl_key, quota_key, rack_change, scram_change
 from logkernel.vocabulary import Acl
 
 ACL = Acl(2, 3, 'odd "name": ä', "User:x:y", "*", 3, 3)
@@ -22,6 +22,9 @@ CHANGES = [
     MetadataChange("config", "client-metrics:m", {"interval.ms": "100"}),
     MetadataChange("topic", "t", {"id": str(UUID(int=7)), "internal": False, "partitions": []}),
     MetadataChange("topic", "t", None),
+    rack_change(1, "a"),
+    rack_change(2, "b"),
+    rack_change(2, None),
     MetadataChange("feature", "f", {"level": 1}),
     MetadataChange("feature", "f", {"level": 2}),
 ]
@@ -33,6 +36,7 @@ def test_it_folds() -> None:
     assert image.scram == {("ann:with:colons", 2): SCRAM}
     assert image.quotas == {ENTITY: {"producer_byte_rate": 1.5}}
     assert list(image.gone) == [UUID(int=7)]
+    assert image.racks == {1: "a"}
     assert (image.features, image.features_epoch) == ({"f": 2}, 2)
 
 
@@ -49,6 +53,7 @@ def test_it_goes() -> None:
     image.apply_all(MetadataChange(change.kind, change.key, None) for change in CHANGES)
     image.apply(MetadataChange("gone", str(UUID(int=7)), None))
     assert (image.acls, image.scram, image.quotas, image.configs, image.gone) == ({}, {}, {}, {}, {})
+    assert image.racks == {}
 
 
 @pytest.mark.parametrize(

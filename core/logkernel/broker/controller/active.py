@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("logkernel.controller")
 
-HEARD: Final = frozenset({"broker", "config", "acl", "scram", "quota", "token", "secret", "log_dirs"})
+HEARD: Final = frozenset({"broker", "config", "acl", "scram", "quota", "token", "rack", "secret", "log_dirs"})
 """Kinds that others than the controller commit."""
 ASKED: Final = frozenset({"asked_move", "asked_leader"})
 """Kinds by which administrators ask the controller over the coordination."""

@@ -38,7 +38,7 @@ from logkernel.broker.replicas.fetchers import ReplicaFetchers
 from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.contracts import MetadataChange, PeerTransport, RequestContext, SharedCoordination
 from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import ClusterImage
+from logkernel.controller.image import ClusterImage, rack_change
 from logkernel.errors import CoordinatorNotAvailable, KafkaError, LeaderNotAvailable
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
@@ -51,7 +51,7 @@ from logkernel.vocabulary import IsrProposal, TopicPartition
 
 log = logging.getLogger("logkernel.cluster")
 
-ANYBODYS: Final = frozenset({"config", "acl", "scram", "quota", "token", "secret", "log_dirs"})
+ANYBODYS: Final = frozenset({"config", "acl", "scram", "quota", "token", "rack", "secret", "log_dirs"})
 """Kinds of changes that any broker commits, as the one that was asked."""
 
 
@@ -119,6 +119,17 @@ class ClusterMember:
             self.on_watched(self._metadata.missed(self._membership.session()))
         self._was_member = True
         self._reads.ask_again()
+        self._keep_rack()
+
+    def _keep_rack(self) -> None:
+        """Have the cluster know where this broker's replicas are while it is away."""
+        node_id, rack = self._parts.runtime.node_id, self._parts.runtime.config.get("broker.rack")
+        if self._metadata.image.racks.get(node_id) == rack:
+            return
+        try:
+            self.commit(ControllerResult([rack_change(node_id, rack)], None, Effects()))
+        except KafkaError as error:
+            log.warning("this broker's rack is not kept until it joins again: rack=%s error=%s", rack, error)
 
     def _on_effects(self, effects: Effects) -> None:
         for topic, topic_id in effects.deleted:
