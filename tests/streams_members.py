@@ -17,6 +17,7 @@ from logkernel.requests.streams_groups import (
 from logkernel.requests.topics import CreatableTopicResult, CreateTopicsResponse
 
 INVALID_REQUEST, UNSUPPORTED_VERSION, UNKNOWN_MEMBER, NOT_FOUND, MAX_SIZE, NON_EMPTY = 42, 35, 25, 69, 81, 68
+UNKNOWN_TOPIC = 3
 LOADING, FENCED_EPOCH, STALE_EPOCH, INVALID_TOPOLOGY, INCONSISTENT, SUBSCRIBED = 14, 110, 113, 130, 23, 86
 STALE_TOPOLOGY, MISSING_SOURCES, WRONG_PARTITIONS, MISSING_INTERNAL, SHUTDOWN, DELAYED = range(6)
 ALL = [("0", number) for number in range(4)]

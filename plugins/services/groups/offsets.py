@@ -79,10 +79,7 @@ def on_commit(
         name: str | None = topic.name
         if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
             name = coordinator.cluster.topic_name(topic.topic_id)
-        if fault:
-            rows = [OffsetCommitResponsePartition(row.partition_index, fault) for row in topic.partitions]
-        else:
-            rows = commit(coordinator, group, request, name, topic.partitions)
+        rows = commit(coordinator, group, request, name, topic.partitions, fault)
         topics.append(OffsetCommitResponseTopic(topic.name or name or "", rows, topic.topic_id))
     coordinator.answer(ticket, OffsetCommitResponse(topics=topics))
 
@@ -115,8 +112,10 @@ def commit(
     request: OffsetCommitRequest,
     topic: str | None,
     rows: Sequence[OffsetCommitRequestPartition],
+    fault: int,
 ) -> list[OffsetCommitResponsePartition]:
-    """Append the offsets of one topic. A member of a newer protocol must have held its partitions in its epoch."""
+    """Append the offsets of one topic. `fault` is the error code for all partitions that exist, else 0. A member of a
+    newer protocol must have held its partitions in its epoch."""
     if topic is None:
         return [OffsetCommitResponsePartition(row.partition_index, UnknownTopicId.code) for row in rows]
     count, topic_id = coordinator.cluster.partition_count(topic), coordinator.cluster.topic_id(topic)
@@ -127,16 +126,19 @@ def commit(
     newer = group.newer if group is not None else None
     results: list[OffsetCommitResponsePartition] = []
     for row in rows:
-        partition, code = row.partition_index, 0
-        epoch = request.generation_id_or_member_epoch
-        if newer is not None:
+        partition = row.partition_index
+        code = fault if count is not None and 0 <= partition < count else UnknownTopicOrPartition.code
+        if newer is not None and not code:
+            epoch = request.generation_id_or_member_epoch
             code = commits.fault_of_partition(newer, request.member_id, epoch, topic, topic_id, partition)
-        code = code or fault_of_row(row, count, coordinator.settings.offset_metadata_max_bytes)
+        metadata = row.committed_metadata or ""
+        if not code and is_metadata_too_large(metadata, coordinator.settings.offset_metadata_max_bytes):
+            code = OffsetMetadataTooLarge.code
         if not code:
             value = offset_value(
                 row.committed_offset,
                 row.committed_leader_epoch,
-                row.committed_metadata or "",
+                metadata,
                 coordinator.wall_ms,
                 expire_ms,
                 id_bytes,
@@ -144,15 +146,6 @@ def commit(
             coordinator.append(offset_key(request.group_id, topic, partition), value)
         results.append(OffsetCommitResponsePartition(partition, code))
     return results
-
-
-def fault_of_row(row: OffsetCommitRequestPartition, partitions: int | None, max_metadata: int) -> int:
-    """The error code for one partition of a topic that has so many; else 0."""
-    if partitions is None or not 0 <= row.partition_index < partitions:
-        return UnknownTopicOrPartition.code
-    if row.committed_metadata and is_metadata_too_large(row.committed_metadata, max_metadata):
-        return OffsetMetadataTooLarge.code
-    return 0
 
 
 # ---------------------------------------------------------------- OffsetFetch

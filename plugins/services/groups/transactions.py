@@ -135,7 +135,8 @@ def write(coordinator: GroupCoordinator, request: TxnOffsetCommitRequest, ticket
         rows = [
             TxnOffsetCommitResponsePartition(
                 row.partition_index,
-                fault
+                (0 if _exists(coordinator, topic.name, row) else UnknownTopicOrPartition.code)
+                or fault
                 or _fault_of_partition(coordinator, group, request, topic.name, row.partition_index)
                 or _append(coordinator, request, topic.name, row),
             )
@@ -150,8 +151,6 @@ def _append(
     coordinator: GroupCoordinator, request: TxnOffsetCommitRequest, topic: str, row: TxnOffsetCommitRequestPartition
 ) -> int:
     """The error code of one partition."""
-    if not _exists(coordinator, topic, row):
-        return UnknownTopicOrPartition.code
     metadata = row.committed_metadata or ""
     if is_metadata_too_large(metadata, coordinator.settings.offset_metadata_max_bytes):
         return OffsetMetadataTooLarge.code

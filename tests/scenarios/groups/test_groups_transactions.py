@@ -76,6 +76,15 @@ def test_an_offset_holds_when_its_transaction_commits(world: Any) -> None:
     assert world.fetch() == 5
 
 
+def test_partitions_that_do_not_exist_are_told_whatever_is_wrong_with_the_group(world: Any) -> None:
+    rows = [TxnOffsetCommitRequestPartition(number, 5, 5, None) for number in (0, 99)]
+    topics = [TxnOffsetCommitRequestTopic("orders", rows)]
+    ticket = world.send(TxnOffsetCommitRequest("tx", world.group_id, 7, 0, 3, "nobody", None, topics), V2)
+    world.coordinator(0)
+    told = [row.error_code for row in world.answers.pop(ticket).topics[0].partitions]
+    assert told == [ILLEGAL_GENERATION, UNKNOWN_TOPIC]
+
+
 def test_an_aborted_offset_leaves_no_trace(world: Any) -> None:
     commit(world, 5)
     world.end(7, committed=False)

@@ -12,6 +12,7 @@ from streams_members import (
     STALE_EPOCH,
     SUBSCRIBED,
     UNKNOWN_MEMBER,
+    UNKNOWN_TOPIC,
     UNSUPPORTED_VERSION,
     beat,
     describe,
@@ -43,6 +44,7 @@ def test_members_commit_and_fetch_by_their_epoch(world: Any) -> None:
     assert world.commit(5, member_id="m1", generation=2) == 0
     assert world.commit(6, member_id="m1", generation=3) == STALE_EPOCH
     assert world.commit(6, member_id="m9", generation=2) == UNKNOWN_MEMBER
+    assert world.commit(6, member_id="m1", generation=-1) == STALE_EPOCH, "a member that names no epoch"
     assert world.commit(6, generation=-1) == UNKNOWN_MEMBER, "nobody commits for a group with members"
     assert world.commit(6, member_id="m1", generation=2, capabilities=frozenset()) == UNSUPPORTED_VERSION
     assert world.fetch() == 5
@@ -54,6 +56,15 @@ def test_members_commit_and_fetch_by_their_epoch(world: Any) -> None:
     assert [fetched("m1", 2), fetched("m1", 1), fetched("m2", 2)] == [0, STALE_EPOCH, UNKNOWN_MEMBER]
     beat(world, "m1", -1)
     assert world.commit(7, generation=-1) == 0
+
+
+def test_partitions_that_do_not_exist_are_told_whoever_commits(world: Any) -> None:
+    """Kafka looks at topics before it looks at the group."""
+    beat(world, "m1", 0)
+    for member, epoch, code in (("", -1, UNKNOWN_MEMBER), ("m1", 3, STALE_EPOCH), ("m1", 2, 0)):
+        told = [world.commit(5, member_id=member, generation=epoch, partition=number) for number in (0, 4)]
+        assert told == [code, UNKNOWN_TOPIC]
+        assert world.commit(5, member_id=member, generation=epoch, topic="none") == UNKNOWN_TOPIC
 
 
 def test_an_older_epoch_commits_what_the_member_has_held_since(world: Any) -> None:

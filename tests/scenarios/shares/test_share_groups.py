@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from logkernel.errors import InvalidGroupId
 from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
@@ -35,6 +36,12 @@ def described(world: Any) -> Any:
 def listed(world: Any, **filters: Any) -> list[tuple[str, str, str]]:
     groups = world.ask(ListGroupsRequest(**filters)).groups
     return [(row.group_id, row.group_state, row.group_type) for row in groups]
+
+
+def test_a_group_without_a_name_is_not_described(world: Any) -> None:
+    """Kafka says so, rather than that there is no such group."""
+    (row,) = world.ask(ShareGroupDescribeRequest([""], True)).groups
+    assert (row.error_code, row.group_id) == (InvalidGroupId.code, "")
 
 
 def test_a_member_joins_and_is_told_its_partitions_at_once(world: Any) -> None:

@@ -43,7 +43,7 @@ def fault_of_partition(
 ) -> int:
     """The error code for one partition of a commit that has no fault as a whole, else 0."""
     member = group.members.get(member_id)
-    if member is None or epoch < 0 or epoch == member.epoch:
+    if member is None or epoch == member.epoch:
         return 0
     held = group.held_as(topic, topic_id, partition)
     since = member.held_since(held) if held is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logkernel.contracts import RequestContext
-from logkernel.errors import GroupIdNotFound, KafkaError
+from logkernel.errors import GroupIdNotFound, InvalidGroupId, KafkaError
 from logkernel.requests.groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -45,6 +45,8 @@ def on_describe(
 
 
 def _described(coordinator: ShareGroupCoordinator, group_id: str) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(InvalidGroupId.code, group_id=group_id)
     group = coordinator.groups.get(group_id)
     if group is None:
         why = "is not a share group" if coordinator.is_foreign(group_id) else "not found"
