@@ -13,6 +13,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from outside_distribution import describe
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -26,20 +28,13 @@ def built_ins() -> dict[str, str]:
 def make(site: Path, *, hide: bool, prefix: str = "") -> Path:
     """The folder; `hide` hides the built-ins, `prefix` goes before the names of the copies' entry points."""
     shutil.copytree(ROOT / "plugins", site / "acme_copies", ignore=shutil.ignore_patterns("__pycache__"))
-    lines = [
-        f"{prefix}{name} = {module.replace('logkernel.plugins', 'acme_copies')}" for name, module in built_ins().items()
-    ]
-    _distribution(site, "acme-copies", "\n".join(["[logkernel]", *lines]) + "\n")
+    points = {
+        f"{prefix}{name}": module.replace("logkernel.plugins", "acme_copies") for name, module in built_ins().items()
+    }
+    describe(site, "acme-copies", {"logkernel": points})
     if hide:
-        _distribution(site, "logkernel", "")
+        describe(site, "logkernel", {})
     return site
-
-
-def _distribution(site: Path, name: str, entry_points: str) -> None:
-    info = site / f"{name.replace('-', '_')}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(entry_points)
 
 
 if __name__ == "__main__":

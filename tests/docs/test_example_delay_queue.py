@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import shutil
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hand_clock import HandClock
+from outside_distribution import lay_out
 
 import logkernel
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
 from logkernel.broker.service_host import registry
 from logkernel.broker.service_host.registry import LOAD_ALL_AFTER_MS
-from logkernel.broker.timers import Clock
 from logkernel.contracts import RequestContext
 from logkernel.record.decode import decode_all
 from logkernel.record.encode import encode_batch
@@ -31,32 +31,13 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import Record
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "acme-delay-queue"
-START_MS = 1_700_000_000_000
-
-
-class Hands(Clock):
-    def __init__(self) -> None:
-        self.now_ms = 0
-
-    def wall_ms(self) -> int:
-        return START_MS + self.now_ms
-
-    def mono_ms(self) -> int:
-        return self.now_ms
 
 
 @pytest.fixture
 def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The distribution as pip would lay it out."""
-    site = tmp_path / "site"
-    shutil.copytree(EXAMPLE / "src", site, ignore=shutil.ignore_patterns("__pycache__"))
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    info = site / "acme_delay_queue-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0.1.0\n")
-    lines = [f"{name} = {module}" for name, module in project["entry-points"]["logkernel"].items()]
-    (info / "entry_points.txt").write_text("\n".join(["[logkernel]", *lines]) + "\n")
-    monkeypatch.syspath_prepend(str(site))
+    lay_out(EXAMPLE, tmp_path / "site")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
 
 class Queue:
@@ -65,7 +46,7 @@ class Queue:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lives = 0
-        self.clock = Hands()
+        self.clock = HandClock()
         self.broker = self._open()
         self.broker.create_topic("delayed", 2, {"compression.type": "uncompressed"})
         self.broker.create_topic("mails", 1, {})

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
-import tomllib
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from module_files import load_module
+from outside_distribution import lay_out
 
 from logkernel.errors import SaslAuthenticationFailed
 from logkernel.security.sasl.oauthbearer import client_first_of
@@ -39,18 +38,7 @@ def url_of(token: str) -> str:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pip makes of the example, without pip."""
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    shutil.copytree(EXAMPLE / "src", tmp_path, dirs_exist_ok=True)
-    info = tmp_path / "acme_msk_iam-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    lines = [
-        line
-        for group, points in project["entry-points"].items()
-        for line in (f"[{group}]", *(f"{name} = {target}" for name, target in points.items()))
-    ]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    lay_out(EXAMPLE, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
 
 

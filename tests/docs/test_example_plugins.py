@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from outside_distribution import pip_install, put_on_path
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "acme-plugins"
 LEFTOVERS = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
@@ -19,23 +16,17 @@ LEFTOVERS = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the installed distribution, for PYTHONPATH."""
-    if importlib.util.find_spec("pip") is None:
-        pytest.skip("this interpreter has no pip")
     source = tmp_path_factory.mktemp("source") / "acme-plugins"
     shutil.copytree(EXAMPLE, source, ignore=LEFTOVERS)
     target = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    pip_install(target, source)
     return target
 
 
 @pytest.fixture
 def on_path(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The distribution importable here and in the processes that a test starts."""
-    monkeypatch.syspath_prepend(str(installed))
-    inherited = os.environ.get("PYTHONPATH")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(installed), inherited])))
+    put_on_path(installed, monkeypatch)
     return installed
 
 

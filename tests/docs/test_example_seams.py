@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+from outside_distribution import lay_out
 
 import logkernel
 from logkernel.errors import InvalidRecord
@@ -22,25 +21,14 @@ SEAMS = (
 )  # fmt: skip
 
 
-def copy(name: str, site: Path) -> None:
-    """What pip makes of an example, without pip: its modules and its entry points."""
-    project = tomllib.loads((EXAMPLES / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    shutil.copytree(EXAMPLES / name / "src", site, dirs_exist_ok=True)
-    info = site / f"{name.replace('-', '_')}-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {project['version']}\n")
-    rows = [f"{point} = {module}" for point, module in project["entry-points"]["logkernel"].items()]
-    (info / "entry_points.txt").write_text("\n".join(["[logkernel]", *rows]) + "\n")
-
-
 def install(name: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy(name, site)
+    lay_out(EXAMPLES / name, site)
     monkeypatch.syspath_prepend(str(site))
 
 
 def test_their_own_tests_pass_which_use_the_contract_kits(tmp_path: Path) -> None:
     for name in SEAMS:
-        copy(name, tmp_path)
+        lay_out(EXAMPLES / name, tmp_path)
     folders = [str(EXAMPLES / name / "tests") for name in SEAMS]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib", "-c", os.devnull]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

@@ -53,7 +53,7 @@ POKES: dict[str, int] = {
     "simulation/cluster/mutants/elections.py": 7,
     "simulation/cluster/mutants/followers.py": 4,
     "simulation/cluster/mutants/producers.py": 1,
-    "simulation/storage/test_moving.py": 6,
+    "simulation/storage/test_moving.py": 2,
     "simulation/world/world_mutants.py": 1,
     "unit/broker/test_replay_collector.py": 1,
     "unit/cli/test_lines.py": 2,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import testing_plugin
+from outside_distribution import pip_install, put_on_path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
@@ -44,8 +44,6 @@ def blocks(page: str, language: str) -> list[tuple[str, str | None]]:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the distributions of all pages, as pip installs them."""
-    if importlib.util.find_spec("pip") is None:
-        pytest.skip("this interpreter has no pip")
     source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
     (source / "acme-leases").mkdir()
     (source / "acme-leases" / "pyproject.toml").write_text(LEASES)
@@ -53,18 +51,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, text in NAMED.findall((DOCS / page).read_text(encoding="utf-8")):
             (source / name).parent.mkdir(exist_ok=True)
             (source / name).write_text(text)
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site)]
-    projects = [str(source / project) for project in PROJECTS.values()]
-    done = subprocess.run([*command, *projects], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    pip_install(site, *(source / project for project in PROJECTS.values()))
     return site
 
 
 @pytest.fixture
 def on_path(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.syspath_prepend(str(installed))
-    inherited = os.environ.get("PYTHONPATH")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(installed), inherited])))
+    put_on_path(installed, monkeypatch)
     return installed
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from golden.recorded import hex_rows
 
 from logkernel.errors import CorruptMessage
 from logkernel.plugins.services.groups.by_epochs.values import NO_TIME, MemberState, RecordKey
@@ -19,12 +20,7 @@ from logkernel.plugins.services.groups.consumer.records import (
     ResolvedRegex,
 )
 
-GOLDEN = {
-    name: bytes.fromhex(data)
-    for name, data in (
-        line.split("\t") for line in Path(__file__).with_name("kafka-4.3.1.tsv").read_text().splitlines()
-    )
-}
+GOLDEN = hex_rows(Path(__file__).with_name("kafka-4.3.1.tsv"))
 STABLE, UNREVOKED, UNRELEASED, _ = MemberState
 T, U = UUID(int=(1 << 64) | 2), UUID(int=(3 << 64) | 4)
 G = "gé"

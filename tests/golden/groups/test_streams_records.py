@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from golden.recorded import hex_rows
 
 from logkernel.errors import CorruptMessage
 from logkernel.plugins.services.groups.by_epochs.values import NO_TIME, MemberState, RecordKey
@@ -20,12 +21,7 @@ from logkernel.plugins.services.groups.streams.records import (
 )
 from logkernel.plugins.services.groups.streams.topology import CopartitionGroup, InternalTopic, Subtopology, Topology
 
-GOLDEN = {
-    name: bytes.fromhex(data)
-    for name, data in (
-        line.split("\t") for line in Path(__file__).with_name("kafka-4.3.1-streams.tsv").read_text().splitlines()
-    )
-}
+GOLDEN = hex_rows(Path(__file__).with_name("kafka-4.3.1-streams.tsv"))
 UNREVOKED = MemberState.UNREVOKED
 G = "gé"
 A, S, W = Role

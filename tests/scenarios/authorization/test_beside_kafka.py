@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from golden.authorization.authorization_cases import KEY, ROOT, set_up, table
+from golden.recorded import by_case
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
@@ -23,20 +24,7 @@ CAPABILITIES = frozenset({"zstd", "transaction_abortable", "group_not_found", "c
 DEADLINE_S = 20
 
 
-def blocks(lines: list[str]) -> dict[str, list[str]]:
-    """Case → its lines."""
-    found: dict[str, list[str]] = {}
-    name = ""
-    for line in lines:
-        if not line.startswith(" "):
-            name = line
-            found[name] = []
-        else:
-            found[name].append(line.strip())
-    return found
-
-
-KAFKA = blocks(GOLDEN.read_text().splitlines())
+KAFKA = by_case(GOLDEN.read_text().splitlines())
 
 
 def asker(broker: Broker) -> Callable[[str, Any], Any]:
@@ -74,7 +62,7 @@ def ours() -> Iterator[dict[str, list[str]]]:
     broker = build(None, settings, in_memory=True)
     broker.start()
     ask = asker(broker)
-    yield blocks(list(table(ask, set_up(ask, retried))))
+    yield by_case(list(table(ask, set_up(ask, retried))))
     broker.close()
 
 

@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from outside_distribution import describe, lay_out
 
 from logkernel.cli import main, plugin_hangs
 from logkernel.cli.plugin_new import USES, files, kinds
@@ -44,19 +44,6 @@ Kit.effort = 0.1
 """Few examples: what is tested is that the projects work."""
 
 
-def site_of(folder: Path, project: Path) -> None:
-    """Install a project into a folder for PYTHONPATH, as pip would: its modules, and what it says of itself."""
-    said = tomllib.loads((project / "pyproject.toml").read_text())
-    name, version = said["project"]["name"], said["project"]["version"]
-    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    points = said["project"]["entry-points"]["logkernel"]
-    (info / "entry_points.txt").write_text("[logkernel]\n" + "".join(f"{a} = {b}\n" for a, b in points.items()))
-    for module in said["tool"]["setuptools"]["py-modules"]:
-        (folder / f"{module}.py").write_text((project / f"{module}.py").read_text())
-
-
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
     assert main(["plugin", *words, "--json"]) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -66,7 +53,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]
 def vip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
     """A partitioner from the template, installed."""
     assert main(["plugin", "new", "partitioner", str(tmp_path / "acme-begun"), "--name", "vip"]) == 0
-    site_of(tmp_path / "site", tmp_path / "acme-begun")
+    lay_out(tmp_path / "acme-begun", tmp_path / "site")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.delitem(sys.modules, "acme_begun", raising=False)
     capsys.readouterr()
@@ -100,9 +87,7 @@ def test_a_file_says_what_is_allowed(vip: Path, capsys: pytest.CaptureFixture[st
 def test_a_plugin_that_cannot_be_loaded_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    info = tmp_path / "acme_broken-1.dist-info"
-    info.mkdir()
-    (info / "entry_points.txt").write_text("[logkernel]\nacme-broken = acme_is_not_here\n")
+    describe(tmp_path, "acme-broken", {"logkernel": {"acme-broken": "acme_is_not_here"}})
     monkeypatch.syspath_prepend(str(tmp_path))
     (row,) = [row for row in said(capsys, "list") if row["plugin"] == "acme-broken"]
     assert row["state"].startswith("cannot be loaded: ModuleNotFoundError")
@@ -126,9 +111,7 @@ def test_the_list_names_the_file_of_a_plugin_that_fails(
     problem: str,
 ) -> None:
     """It said "of distribution 'registered in this process'"."""
-    info = tmp_path / "acme_hurt-1.dist-info"
-    info.mkdir()
-    (info / "entry_points.txt").write_text("[logkernel]\nacme-hurt = acme_hurt\n")
+    describe(tmp_path, "acme-hurt", {"logkernel": {"acme-hurt": "acme_hurt"}})
     (tmp_path / "acme_hurt.py").write_text(body)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "acme_hurt", raising=False)
@@ -182,7 +165,7 @@ def test_a_built_in_that_is_replaced_says_by_whom(
 ) -> None:
     project = tmp_path / "acme-thrifty"
     assert main(["plugin", "new", "codec", str(project)]) == 0
-    site_of(tmp_path / "site", project)
+    lay_out(project, tmp_path / "site")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     capsys.readouterr()
     origins = {row["plugin"]: row["origin"] for row in said(capsys, "list", "codec") if row["name"] == "gzip"}
@@ -335,7 +318,7 @@ def test_the_project_of_each_kind_passes_its_tests(tmp_path: Path) -> None:
         project = tmp_path / f"acme-{kind.replace(' ', '-')}"
         assert main(["plugin", "new", kind, str(project)]) == 0
         assert set(files(kind, project.name, "x")) == {path.name for path in project.iterdir()}
-        site_of(tmp_path / "site", project)
+        lay_out(project, tmp_path / "site")
         for test in project.glob("test_*.py"):
             (tests / test.name).write_text(test.read_text())
     inherited = os.environ.get("PYTHONPATH")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from golden.recorded import by_case
 from golden.sasl.sasl_cases import FAILURE_DELAY_MS, MECHANISMS, SESSION_MS, USERS, cases, table
 
 from logkernel.broker.broker import Broker
@@ -20,19 +21,6 @@ from logkernel.requests import access
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "sasl" / "kafka-4.3.1.txt"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-
-
-def blocks(lines: list[str]) -> dict[str, list[str]]:
-    """Case → its lines."""
-    found: dict[str, list[str]] = {}
-    name = ""
-    for line in lines:
-        if not line.startswith(" "):
-            name = line
-            found[name] = []
-        else:
-            found[name].append(line.strip())
-    return found
 
 
 class Timer:
@@ -123,11 +111,11 @@ def ours() -> Iterator[dict[str, list[str]]]:
     answers: list[Any] = []
     broker.submit(access.AlterUserScramCredentialsRequest([], [upsertion]), RequestContext(), answers.append)
     assert [row.error_code for row in answers[0].results] == [0]
-    yield blocks(list(table(lambda listener: OurPeer(broker, listener.upper()))))
+    yield by_case(list(table(lambda listener: OurPeer(broker, listener.upper()))))
     broker.close()
 
 
-KAFKA = blocks(GOLDEN.read_text().splitlines())
+KAFKA = by_case(GOLDEN.read_text().splitlines())
 
 
 def test_every_case_was_recorded() -> None:

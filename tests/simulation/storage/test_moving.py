@@ -80,6 +80,19 @@ class Broker:
         (target,) = (each for each in self.dirs.directories if NAME not in each.logs)
         return self.dirs.begin_move(NAME, target, self.new_ledger(), 1000)
 
+    def copied(self) -> Any:
+        """A move that has copied what there is."""
+        future = self.begin()
+        while future.step(5000, 1000):
+            pass
+        return future
+
+    def decide_move(self) -> None:
+        """Copy, and make the rename that decides; nothing that comes after it happens."""
+        future = self.copied()
+        future._finish(1000)
+        future._decide()
+
     def move(self, *, busy: bool = True) -> None:
         future = self.begin()
         for _ in range(100):
@@ -183,9 +196,7 @@ def test_an_empty_log_and_one_that_deleted_all(broker: Broker) -> None:
 
 
 def test_offsets_that_compaction_took_from_the_end_stay_taken(broker: Broker) -> None:
-    future = broker.begin()
-    while future.step(5000, 1000):
-        pass
+    future = broker.copied()
     broker.log.roll(1000, broker.log.end_offset + 5)
     broker.log.end_offset += 5
     end = broker.log.end_offset
@@ -233,9 +244,7 @@ def test_all_is_durable_when_a_move_is_done(seed: int, new_ledger: Any) -> None:
 
 
 def test_producers_that_were_forgotten_stay_so(broker: Broker) -> None:
-    future = broker.begin()
-    while future.step(5000, 1000):
-        pass
+    future = broker.copied()
     del broker.ledger.producers[2]
     broker.log = broker.dirs.finish_move(future, broker.ledger, 1000)
     assert 2 not in broker.ledger.producers
@@ -291,11 +300,7 @@ def test_a_log_that_went_on_after_an_undecided_end_is_kept(new_ledger: Any) -> N
     broker = Broker(disk, new_ledger)
     broker.fill()
     broker.flush()
-    future = broker.begin()
-    while future.step(5000, 1000):
-        pass
-    future._finish(1000)
-    future._rename(future.target, future.log.folder, future._moved)
+    broker.decide_move()
     broker.append()
     broker.flush()
     broker.disk = disk.crash()
@@ -309,11 +314,7 @@ def test_a_decided_copy_waits_for_a_directory_that_is_offline(new_ledger: Any) -
     broker = Broker(disk, new_ledger)
     broker.fill()
     broker.flush()
-    future = broker.begin()
-    while future.step(5000, 1000):
-        pass
-    future._finish(1000)
-    future._rename(future.target, future.log.folder, future._moved)
+    broker.decide_move()
     broker.dirs.abandon()
     disk.rename("/a", "/hidden")
     disk.create("/a")
