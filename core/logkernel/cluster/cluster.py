@@ -13,20 +13,19 @@ each has its own plugins, files and listeners.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from logkernel.broker.loop_calls import call_on
-from logkernel.broker.serve import new_event_loop
 from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
+from logkernel.cluster.client_host import ClientHost
 from logkernel.cluster.folder import broker_folder, open_store
 from logkernel.cluster.gate import Gate
 from logkernel.cluster.inspector import Inspector
+from logkernel.cluster.loop_thread import LoopThread
 from logkernel.cluster.managed_broker import Environment, ManagedBroker
 from logkernel.cluster.memory import memory_disks, memory_store
 from logkernel.cluster.network import ProcessNetwork
@@ -34,7 +33,7 @@ from logkernel.cluster.snapshot import ClusterSnapshot
 from logkernel.config.listeners import address, parse_listeners
 from logkernel.config.sources import RawSetting, from_keywords
 from logkernel.config.values import topic_settings
-from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut
+from logkernel.errors import ConfigError, LogkernelError
 from logkernel.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LISTENER = "PLAINTEXT"
-LOOK_AGAIN_S = 0.005
 
 
 class Cluster:
@@ -84,16 +82,13 @@ class Cluster:
             raise ConfigError("brokers that reach one another over sockets listen; open the cluster with listen=True")
         self._closed = False
         self._over_sockets = over_sockets
-        self._forks = shutdown.forks
         self._kernel: Kernel | None = None
         self._plugins = list(plugins)
-        self._loop = new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="logkernel-cluster", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread()
         try:
             self._store = memory_store() if path is None else open_store(path)
             self._disks = {} if path is not None else memory_disks(brokers, disk)
-            self._network = ProcessNetwork(self._loop.call_soon)
+            self._network = ProcessNetwork(self._thread.call_soon)
             self._managed = {
                 node: ManagedBroker(
                     node, self._store, self._network,
@@ -109,7 +104,7 @@ class Cluster:
             self._factory = ClientFactory(self.kernel)
             shutdown.made(self)
             shutdown.listens(self, lambda timeout_s: self.close())
-            self._await(self._start(self._managed))
+            self._thread.wait(self._start(self._managed))
         except BaseException:
             self.close()
             raise
@@ -149,13 +144,11 @@ class Cluster:
         shutdown.listens_no_more(self)
         try:
             if hasattr(self, "_managed"):
-                self._await(self._stop_all())
+                self._thread.wait(self._stop_all())
             if hasattr(self, "_store"):
                 self.run(self._store.close)
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self._thread.end()
 
     async def _stop_all(self) -> None:
         """Stop all at once; the last broker has no one to hand over to."""
@@ -172,18 +165,7 @@ class Cluster:
 
     def run(self, work: Callable[[], T]) -> T:
         """Do `work` on the brokers' thread."""
-        if threading.current_thread() is not self._thread:
-            self._check()
-        return call_on(self._loop, self._thread, work)
-
-    def _await(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _check(self) -> None:
-        if self._forks != shutdown.forks:
-            raise LogkernelError("this cluster belongs to the process that opened it; connect() to it from here")
-        if self._closed and not self._thread.is_alive():
-            raise LogkernelError("this cluster is closed; open it again")
+        return self._thread.run(work)
 
     # ------------------------------------------------------------ brokers
 
@@ -200,15 +182,15 @@ class Cluster:
 
     def kill(self, node: int) -> None:
         """End a broker as kill -9 would. Its session is over at once, so that others take over without a delay."""
-        self._await(self._managed_broker(node).kill())
+        self._thread.wait(self._managed_broker(node).kill())
 
     def stop(self, node: int) -> None:
         """Stop a broker cleanly: its partitions are led elsewhere first."""
-        self._await(self._managed_broker(node).stop())
+        self._thread.wait(self._managed_broker(node).stop())
 
     def start(self, node: int) -> None:
         """Start a broker that was killed or stopped, over the files that it left."""
-        self._await(self._managed_broker(node).start())
+        self._thread.wait(self._managed_broker(node).start())
 
     def pause(self, node: int) -> None:
         """Stop a broker in its tracks, as SIGSTOP would; its session ends after `session_timeout_ms`."""
@@ -269,8 +251,8 @@ class Cluster:
         replicated. Raises `ConfigError` for a cluster in a folder, `RequestTimedOut`.
         """
         self._check_in_memory("restored")
-        self._await(self._restored(snapshot))
-        self._wait_for(self.inspector.is_replicated, timeout_ms, "not all is led and replicated")
+        self._thread.wait(self._restored(snapshot))
+        self._thread.wait_until(self.inspector.is_replicated, timeout_ms, "not all is led and replicated")
 
     def _check_in_memory(self, what: str) -> None:
         if not self._disks:
@@ -308,7 +290,7 @@ class Cluster:
         placed = None if assignment is None else {index: list(nodes) for index, nodes in assignment.items()}
         with self.admin() as admin:
             admin.create_topics(NewTopic(name, partitions, replication_factor, wanted, placed))
-        self._wait_for(lambda: self.inspector.is_led(name), timeout_ms, f"{name} has no leader everywhere")
+        self._thread.wait_until(lambda: self.inspector.is_led(name), timeout_ms, f"{name} has no leader everywhere")
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
@@ -347,7 +329,7 @@ class Cluster:
         def ready() -> bool:
             return self.inspector.image() is not None and len(self.inspector.partition(topic, partition).isr) >= count
 
-        self._wait_for(ready, timeout_ms, f"{topic}-{partition} has not {count} replicas in sync")
+        self._thread.wait_until(ready, timeout_ms, f"{topic}-{partition} has not {count} replicas in sync")
 
     def wait_for_leader(
         self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout_ms: int = 30_000
@@ -362,7 +344,7 @@ class Cluster:
             leader = -1 if broker is None or broker.runtime.node_id == other_than else broker.runtime.node_id
             return leader >= 0
 
-        self._wait_for(ready, timeout_ms, f"{topic}-{partition} has no leader")
+        self._thread.wait_until(ready, timeout_ms, f"{topic}-{partition} has no leader")
         self.run(lambda: None)  # what the other brokers are told of it was sent in the same turn
         return leader
 
@@ -396,15 +378,8 @@ class Cluster:
             broker = self.inspector.leading_broker(topic, partition)
             return broker is not None and broker.runtime.node_id == to
 
-        self._wait_for(leads, timeout_ms, f"{topic}-{partition} is not led by broker {to}")
+        self._thread.wait_until(leads, timeout_ms, f"{topic}-{partition} is not led by broker {to}")
         return to
-
-    def _wait_for(self, ready: Callable[[], bool], timeout_ms: int, problem: str) -> None:
-        deadline_s = time.monotonic() + timeout_ms / 1000
-        while not self.run(ready):
-            if time.monotonic() >= deadline_s:
-                raise RequestTimedOut(f"{problem} after {timeout_ms} ms; the brokers' log may say why")
-            time.sleep(LOOK_AGAIN_S)
 
     # ------------------------------------------------------------ clients
 
@@ -450,15 +425,15 @@ class Cluster:
         return self._factory.admin(Admin, self._driver, settings)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
-        self._check()
+        self._thread.check()
         from logkernel.client.drivers.embedded_driver import EmbeddedDriver
 
         return EmbeddedDriver(machine, values, self.host)
 
     @property
-    def host(self) -> _Host:
+    def host(self) -> ClientHost:
         """The brokers as a client in this process reaches them."""
-        return _Host(self)
+        return ClientHost(self._thread, self.gate)
 
     def disk(self, node: int) -> MemoryDisk | None:
         """The disk of a broker in memory."""
@@ -474,29 +449,6 @@ class Cluster:
         found = running[0].gate
         assert found is not None
         return found
-
-
-class _Host:
-    """See `client.drivers.embedded_driver.Host`."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def connect(self, node: int, lost: Callable[[], None]) -> Gate:
-        gate = self._cluster.gate(node)
-        gate.on_removed(lost)
-        return gate
-
-    def run(self, work: Callable[[], T]) -> T:
-        return self._cluster.run(work)
-
-    def step(self) -> int | None:
-        """The brokers' loop steps them."""
-        return None
-
-    def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
-        wait_s = max(0.0, mono_ms / 1000 - time.monotonic())
-        return self._cluster._loop.call_later(wait_s, work)
 
 
 def _overrides(
