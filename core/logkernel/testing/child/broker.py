@@ -13,10 +13,8 @@ import select
 import signal
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from logkernel.config.sources import from_keywords
 from logkernel.errors import ConfigError, LogkernelError
@@ -27,10 +25,9 @@ from logkernel.testing.child.forked import Forked
 from logkernel.testing.child.log import LogOverControl
 from logkernel.testing.child.requests import RequestsOverControl
 from logkernel.testing.kafka.apis import APIS
-from logkernel.testing.kafka.broker import NOT_SAVED, OTHER_KIND, RUNS, KafkaBroker, KafkaSnapshot
+from logkernel.testing.kafka.broker import NOT_SAVED, OTHER_KIND, RUNS, BrokerOptions, KafkaBroker, KafkaSnapshot
 from logkernel.testing.kafka.folder import FolderSnapshot, restore_folder, save_folder
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
-from logkernel.testing.kafka.security import ListenerSecurity
 
 STARTS_S: Final = 60.0
 DIES_S: Final = 0.5
@@ -52,38 +49,26 @@ class BrokerProcess(KafkaBroker):
     faults: FaultsOverControl
     clock: ClockOverControl
 
-    def __init__(
-        self,
-        *,
-        settings: Mapping[str, Any],
-        plugins: Iterable[object],
-        path: str | Path | None,
-        sockets: bool,
-        listen: str,
-        advertised: str | None,
-        as_version: str | None,
-        seed: int,
-        ahead_ms: int,
-        security: ListenerSecurity,
-    ) -> None:
+    def __init__(self, options: BrokerOptions) -> None:
         """It runs. Raises `ConfigError`, `PluginError`, `CannotListen`."""
-        if not sockets:
+        if not options.sockets:
             raise ConfigError("a broker in a process of its own is reached by sockets; leave out process, or sockets")
-        modules = [_module(each) for each in plugins]
+        modules, security = [_module(each) for each in options.plugins], options.security
         self._scratch = tempfile.TemporaryDirectory(prefix="logkernel-test-", ignore_cleanup_errors=True)
-        self._data = os.path.join(self._scratch.name, "data") if path is None else os.path.abspath(path)
+        self._data = os.path.join(self._scratch.name, "data") if options.path is None else os.path.abspath(options.path)
         self._stderr = os.path.join(self._scratch.name, "stderr")
         self._options = {
-            "settings": from_keywords(settings, "settings"), "plugins": modules,
-            "path": self._data, "advertised": advertised, "as_version": as_version, "seed": seed,
-            "security_protocol": security.protocol, "users": security.users, "security_folder": security.folder,
+            "settings": from_keywords(options.settings, "settings"), "plugins": modules,
+            "path": self._data, "advertised": options.advertised, "as_version": options.as_version,
+            "seed": options.seed, "security_protocol": security.protocol, "users": security.users,
+            "security_folder": security.folder,
         }  # fmt: skip
-        self._listen, self._address = listen, ""
+        self._listen, self._address = options.listen, ""
         self._control = ControlClient(lambda: self._ended(DIES_S))
         self._log = LogOverControl(self._control, security)
         self._requests = RequestsOverControl(self._control)
-        self.faults = FaultsOverControl(seed, APIS, self._control)
-        self.clock = ClockOverControl(self._control, ahead_ms)
+        self.faults = FaultsOverControl(options.seed, APIS, self._control)
+        self.clock = ClockOverControl(self._control, options.ahead_ms)
         self._process: Forked | None = None
         self._stdin = -1
         self._full = False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from logkernel.attrs_lite import frozen
@@ -13,6 +14,7 @@ from logkernel.storage.memory_disk import DiskSnapshot
 from logkernel.testing.kafka.faults import AskedFault, FaultCalls
 from logkernel.testing.kafka.folder import FolderSnapshot
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
+from logkernel.testing.kafka.security import ListenerSecurity
 from logkernel.vocabulary import Record, RecordMetadata
 
 if TYPE_CHECKING:
@@ -123,6 +125,22 @@ class KafkaSnapshot:
     files: DiskSnapshot | FolderSnapshot
     metadata: tuple[MetadataChange, ...]
     ahead_ms: int
+
+
+@frozen
+class BrokerOptions:
+    """What `Kafka` is told of its broker; see there."""
+
+    settings: Mapping[str, Any]
+    plugins: Sequence[object]
+    path: str | Path | None
+    sockets: bool
+    listen: str
+    advertised: str | None
+    as_version: str | None
+    seed: int
+    ahead_ms: int
+    security: ListenerSecurity
 
 
 class KafkaBroker(ABC):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from logkernel.broker.build import build
@@ -21,6 +20,7 @@ from logkernel.testing.kafka.broker import (
     NOT_SAVED,
     OTHER_KIND,
     RUNS,
+    BrokerOptions,
     GroupsByAdmin,
     KafkaBroker,
     KafkaSnapshot,
@@ -67,6 +67,20 @@ def by_name(rows: Iterable[RawSetting]) -> dict[str, RawSetting]:
     return {row.name: row for row in rows}
 
 
+def _listener(options: BrokerOptions) -> dict[str, RawSetting]:
+    """Its listener and its address for clients, where the broker has to know them before it listens."""
+    listen, advertised, name = options.listen, options.advertised, options.security.protocol
+    if advertised is None and listen.rpartition(":")[0].strip("[]") in ANY_HOST:
+        advertised = "localhost:0"
+    if advertised is not None:
+        told = {"listeners": f"{name}://{listen}", "advertised.listeners": f"{name}://{advertised}"}
+    elif name != PLAINTEXT:  # or the broker says of its users that nobody asks for their passwords
+        told = {"listeners": f"{name}://{listen}"}
+    else:
+        return {}
+    return by_name(from_keywords(told, "listen"))
+
+
 class LogHere(GroupsByAdmin, EmbeddedLog):
     """An embedded log that a view can ask of groups, too."""
 
@@ -79,48 +93,28 @@ class BrokerHere(KafkaBroker):
     clock: LentClock
     faults: Faults
 
-    def __init__(
-        self,
-        *,
-        settings: Mapping[str, Any],
-        plugins: Iterable[object],
-        path: str | Path | None,
-        sockets: bool,
-        listen: str,
-        advertised: str | None,
-        as_version: str | None,
-        seed: int,
-        ahead_ms: int,
-        security: ListenerSecurity,
-    ) -> None:
+    def __init__(self, options: BrokerOptions) -> None:
         """It runs. Raises `ConfigError`, `PluginError`, `CannotListen`."""
         self._requests = RequestLog()
-        self.faults = Faults(seed, APIS, self._run)
+        self.faults = Faults(options.seed, APIS, self._run)
         self.clock = LentClock(self._do_due_work)
-        self.clock.go_on_from(ahead_ms)
-        self._security = security
-        self._settings = settings_of(settings, as_version, security)
-        self._path = "" if path is None else path
-        if path is not None:
-            self._settings["log.dirs"] = RawSetting("log.dirs", str(path), "path")
-        if advertised is None and listen.rpartition(":")[0].strip("[]") in ANY_HOST:
-            advertised = "localhost:0"
-        name = security.protocol
-        if advertised is not None:
-            told = {"listeners": f"{name}://{listen}", "advertised.listeners": f"{name}://{advertised}"}
-            self._settings |= by_name(from_keywords(told, "listen"))
-        elif name != PLAINTEXT:  # or the broker says of its users that nobody asks for their passwords
-            self._settings |= by_name(from_keywords({"listeners": f"{name}://{listen}"}, "listen"))
-        self._plugins = list(plugins)
-        self._memory = TestDisk() if path is None else None
+        self.clock.go_on_from(options.ahead_ms)
+        self._security = options.security
+        self._settings = settings_of(options.settings, options.as_version, options.security)
+        self._path = "" if options.path is None else options.path
+        if options.path is not None:
+            self._settings["log.dirs"] = RawSetting("log.dirs", str(options.path), "path")
+        self._settings |= _listener(options)
+        self._plugins = list(options.plugins)
+        self._memory = TestDisk() if options.path is None else None
         self._disk = FolderDisk() if self._memory is None else self._memory
         self._metadata: list[MetadataChange] = []
         self._watch = BrokerWatch(self._running_broker, self.faults, self._requests, self.clock)
         self._log = self._open()
         self._listen = self._address = ""
-        if sockets:
-            self._begin_listening(listen)
-            self._log.host.run(lambda: security.add_users(self._log.broker)())
+        if options.sockets:
+            self._begin_listening(options.listen)
+            self._log.host.run(lambda: options.security.add_users(self._log.broker)())
 
     def _open(self) -> LogHere:
         return LogHere(

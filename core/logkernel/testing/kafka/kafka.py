@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from logkernel.errors import LogkernelError
-from logkernel.testing.kafka.broker import KafkaBroker, KafkaSnapshot, no_snapshot
+from logkernel.testing.kafka.broker import BrokerOptions, KafkaBroker, KafkaSnapshot, no_snapshot
 from logkernel.testing.kafka.here import BrokerHere, LogHere
 from logkernel.testing.kafka.requests import ClientRequest, KeptRequests
 from logkernel.testing.kafka.security import ListenerSecurity, Users
@@ -65,14 +65,14 @@ class Kafka(KafkaView):
 
         Raises `ConfigError`, `PluginError`, `CannotListen`.
         """
-        given: dict[str, Any] = {
-            "settings": settings or {}, "plugins": plugins, "path": path, "sockets": sockets, "listen": listen,
-            "advertised": advertised, "as_version": as_version, "seed": seed, "ahead_ms": ahead_ms,
-        }  # fmt: skip
         hosts = [each.rpartition(":")[0].strip("[]") for each in (listen, advertised) if each]
         self.security = ListenerSecurity(security_protocol, users, hosts, security_folder)
         try:
-            self._broker = (_in_process if process else BrokerHere)(**given, security=self.security)
+            options = BrokerOptions(
+                settings=settings or {}, plugins=list(plugins), path=path, sockets=sockets, listen=listen,
+                advertised=advertised, as_version=as_version, seed=seed, ahead_ms=ahead_ms, security=self.security,
+            )  # fmt: skip
+            self._broker = _in_process(options) if process else BrokerHere(options)
         except BaseException:
             self.security.close()
             raise
@@ -193,7 +193,7 @@ class Kafka(KafkaView):
         return self._broker.requests_since(number, most, most_bytes)
 
 
-def _in_process(**given: Any) -> KafkaBroker:
+def _in_process(options: BrokerOptions) -> KafkaBroker:
     from logkernel.testing.child.broker import BrokerProcess
 
-    return BrokerProcess(**given)
+    return BrokerProcess(options)
