@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections import Counter
 
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import ControllerResult, Effects
@@ -99,11 +100,11 @@ def describe(request: DescribeUserScramCredentialsRequest, image: ClusterImage) 
     for (user, mechanism), credential in sorted(image.scram.items(), key=lambda item: item[0]):
         known.setdefault(user, []).append(CredentialInfo(mechanism, credential.iterations))
     response = DescribeUserScramCredentialsResponse()
-    asked = [user.name for user in request.users or ()]
-    for name in dict.fromkeys(asked or known):
+    asked = Counter(user.name for user in request.users or ())
+    for name in asked or known:
         row = DescribeUserScramCredentialsResult(name)
         error: KafkaError | None = None
-        if asked.count(name) > 1:
+        if asked[name] > 1:
             error = DuplicateResource(f"the request names user {name!r} more than once; name it once")
         elif name not in known:
             error = ResourceNotFound(f"user {name!r} has no credential; check the name")
