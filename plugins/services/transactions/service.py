@@ -53,7 +53,7 @@ class TransactionsService:
             case ListTransactionsRequest():
                 return [(shard, request) for shard in range(shards)]
             case DescribeTransactionsRequest():
-                names = request.transactional_ids
+                names = dict.fromkeys(request.transactional_ids)
                 return [(shard_of(name, shards), DescribeTransactionsRequest([name])) for name in names]
             case AddPartitionsToTxnRequest():
                 return [

@@ -5,16 +5,20 @@
 | a client, replica id -1 | the leader | up to the watermark, or the last stable offset |
 | a follower, over a listener by which brokers command | the leader | all |
 | somebody who debugs, replica id -2 | the leader or a follower, of its own log | all; as with Kafka |
+
+A client that names a partition more than once is refused it, as by Kafka: to find an offset may take a look into a
+batch. A service asks for several offsets of one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.fetch import check_epoch
 from logkernel.contracts import Answer, RequestContext
-from logkernel.errors import KafkaError
+from logkernel.errors import InvalidRequest, KafkaError
 from logkernel.requests.offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -39,14 +43,22 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 
 def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
     response = ListOffsetsResponse()
+    times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     debugs = request.replica_id == DEBUGGING_REPLICA
     by_replica = context.commands and request.replica_id >= 0
     for topic in request.topics:
         rows = []
         for asked in topic.partitions:
+            named = 1 if context.internal else times.pop((topic.name, asked.partition_index), 0)
+            if not named:
+                continue  # it was answered where it was named first
             row = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             row.timestamp = row.offset = row.leader_epoch = -1
             try:
+                if named > 1:
+                    raise InvalidRequest(
+                        f"the request names {topic.name}-{asked.partition_index} {named} times; name it once"
+                    )
                 name = TopicPartition(topic.name, asked.partition_index)
                 replica: Replica = ctx.replicas.held(name) if debugs else ctx.replicas.get(name)
                 check_epoch(replica, asked.current_leader_epoch)
@@ -58,7 +70,8 @@ def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: Requ
             except KafkaError as error:
                 row.error_code = error.code
             rows.append(row)
-        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+        if rows or not topic.partitions:
+            response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
     answer(response)
 
 

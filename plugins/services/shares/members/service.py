@@ -73,7 +73,8 @@ class ShareGroupsService:
                 names = dict.fromkeys(request.groups_names)
                 return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in names]
             case ShareGroupDescribeRequest() if self._enabled:
-                return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
+                names = dict.fromkeys(request.group_ids)
+                return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in names]
             case DescribeShareGroupOffsetsRequest() if self._enabled:
                 return [(shard_of(group.group_id, shards), evolve(request, groups=[group])) for group in request.groups]
             case ShareGroupHeartbeatRequest() | AlterShareGroupOffsetsRequest() | DeleteShareGroupOffsetsRequest():
