@@ -18,6 +18,7 @@ from logkernel.errors import ThrottlingQuotaExceeded
 from logkernel.record.encode import encode_batch
 from logkernel.requests import access as a
 from logkernel.requests import topics as t
+from logkernel.requests.cluster import MetadataRequest, MetadataRequestTopic
 from logkernel.requests.data import (
     FetchPartition,
     FetchRequest,
@@ -281,6 +282,18 @@ def test_an_older_client_is_obeyed_and_held_back(log: EmbeddedLog) -> None:
     response = client.ask(creation(8, 5, 1))
     assert [row.error_code for row in response.topics] == [0, 0, 0]
     assert (response.throttle_time_ms, client.muted) == (3_000, [3_000])
+
+
+def test_topics_that_metadata_creates_count(log: EmbeddedLog, clock: Ticking) -> None:
+    """They cost nothing: a client could create as many as it liked by asking for them."""
+    set_quota(log, {"client_id": "shop"}, controller_mutation_rate=1.0)
+    client = Client(log)
+    asked = MetadataRequest([MetadataRequestTopic(f"new-{number}") for number in range(14)])
+    response = client.ask(asked)
+    assert {row.error_code for row in response.topics} == {0}
+    assert (response.throttle_time_ms, client.muted) == (3_000, [3_000])
+    clock.now_ms += 3_000
+    assert client.ask(asked).throttle_time_ms == 0, "they are there already"
 
 
 def test_partitions_that_are_deleted_and_added_count(log: EmbeddedLog) -> None:

@@ -42,13 +42,13 @@ class ControllerChannel:
         else:
             self._send(node, request, done)
 
-    def ask_for_topic(self, name: str, image: ClusterImage) -> None:
+    def ask_for_topic(self, name: str, image: ClusterImage) -> int:
         """Have a topic created that is asked for, as this broker would: `image` is the broker's. One request a topic is
         under way; nobody waits for it. A topic of a service waits until there are brokers for all of its replicas.
-        Raises `KafkaError` for a topic that cannot be created."""
+        Returns how many partitions are asked for now. Raises `KafkaError` for a topic that cannot be created."""
         request = None if name in self._asked_topics else self._creation(name, image)
         if request is None:
-            return
+            return 0
 
         def done(response: Any) -> None:
             self._asked_topics.discard(name)
@@ -58,6 +58,7 @@ class ControllerChannel:
 
         self._asked_topics.add(name)
         self.ask(request, done)
+        return sum(topic.num_partitions for topic in request.topics)
 
     def _creation(self, name: str, image: ClusterImage) -> CreateTopicsRequest | None:
         """None while a topic of a service waits for brokers."""

@@ -37,7 +37,7 @@ from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.broker.replicas.fetchers import ReplicaFetchers
 from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.contracts import MetadataChange, PeerTransport, RequestContext, SharedCoordination
-from logkernel.controller.effects import ControllerResult, Effects
+from logkernel.controller.effects import ControllerResult, Effects, Spend
 from logkernel.controller.image import ClusterImage, rack_change
 from logkernel.errors import CoordinatorNotAvailable, KafkaError, LeaderNotAvailable
 from logkernel.requests.placement import (
@@ -226,8 +226,8 @@ class ClusterMember:
         self._channel.ask_for_topic(name, self._metadata.image)
         raise CoordinatorNotAvailable(f"the topic {name} is being created; try again")
 
-    def auto_create(self, name: str) -> None:
-        self._channel.ask_for_topic(name, self._metadata.image)
+    def auto_create(self, name: str, spend: Spend) -> None:
+        spend(self._channel.ask_for_topic(name, self._metadata.image))
         raise LeaderNotAvailable(f"the topic {name} is being created; try again")
 
     def when_known(self, work: Callable[[], None], timeout_ms: int) -> None:

@@ -16,7 +16,7 @@ from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.turn import Turn
 from logkernel.contracts import BrokerDoor, RequestContext
-from logkernel.controller.effects import ControllerResult, Effects
+from logkernel.controller.effects import ControllerResult, Effects, Spend
 from logkernel.controller.image import ClusterImage
 from logkernel.errors import KafkaError
 from logkernel.requests.replication import Order
@@ -145,9 +145,9 @@ class Governance(Protocol):
         `CoordinatorNotAvailable`, as the controller was asked for it."""
         ...
 
-    def auto_create(self, name: str) -> None:
-        """Create a topic that a client asked for. Raises `KafkaError`; in a cluster always `LeaderNotAvailable`, as the
-        controller was asked for it."""
+    def auto_create(self, name: str, spend: Spend) -> None:
+        """Create a topic that a client asked for, and have it `spend` the partitions. Raises `KafkaError`; in a cluster
+        always `LeaderNotAvailable`, as the controller was asked for it."""
         ...
 
     def when_known(self, work: Callable[[], None], timeout_ms: int) -> None:

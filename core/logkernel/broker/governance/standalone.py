@@ -12,8 +12,8 @@ from logkernel.broker.governance.configured_topics import ConfiguredTopics
 from logkernel.broker.governance.governance import Forward, Parts
 from logkernel.broker.governance.missing_plugins import tell_missing
 from logkernel.contracts import RequestContext
-from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import ClusterImage
+from logkernel.controller.effects import ControllerResult, Effects, Spend
+from logkernel.controller.image import ClusterImage, Topic
 from logkernel.errors import ClusterAuthorizationFailed, KafkaError
 from logkernel.requests.replication import Order
 from logkernel.storage.directories import LogAbsent
@@ -111,8 +111,9 @@ class Standalone:
     def create_internal(self, name: str, partitions: int = -1) -> None:
         self.commit(self._metadata.controller.create_internal(name, self.image, partitions))
 
-    def auto_create(self, name: str) -> None:
-        self.commit(self._metadata.controller.auto_create(name, self.image))
+    def auto_create(self, name: str, spend: Spend) -> None:
+        topic: Topic = self.commit(self._metadata.controller.auto_create(name, self.image))
+        spend(len(topic.partitions))
 
     def when_known(self, work: Callable[[], None], timeout_ms: int) -> None:
         work()

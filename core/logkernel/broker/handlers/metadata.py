@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -38,6 +39,7 @@ from logkernel.vocabulary import NO_ID, AclOperation, ResourceType
 
 if TYPE_CHECKING:
     from logkernel.broker.authorization.asking import Asking
+    from logkernel.broker.quotas.clients import Mutations
 
 UNKNOWN_OPERATIONS = -2147483648
 """Authorized operations when they were not asked for (KIP-430)."""
@@ -75,13 +77,38 @@ def _metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestCon
     refused: list[MetadataResponseTopic] = []
     if asking is not None:
         names, refused = _allowed(ctx, asking, names, every=request.topics is None, create=create)
+    spend = _Spend(ctx, context)
     for name, topic_id in names:
-        row = _topic(ctx, name, topic_id, create=create)
+        row = _topic(ctx, name, topic_id, spend, create=create)
         if request.include_topic_authorized_operations:
             row.topic_authorized_operations = _topic_operations(asking, row)
         response.topics.append(row)
     response.topics += refused
+    response.throttle_time_ms = spend.hold_back()
     answer(response)
+
+
+class _Spend:
+    """What topics that a request creates cost its client: an older one is obeyed and held back, as where it asks by
+    CreateTopics (KIP-599)."""
+
+    def __init__(self, ctx: HandlerContext, context: RequestContext) -> None:
+        self._ctx = ctx
+        self._context = context
+        self._quota: Mutations | None = None
+
+    def __call__(self, partitions: int) -> None:
+        quota = self._ctx.quotas.mutations(self._context) if partitions else None
+        if quota is not None:
+            quota.spend(partitions)
+            self._quota = quota
+
+    def hold_back(self) -> int:
+        """Return for how many ms."""
+        throttle_ms = 0 if self._quota is None else self._quota.throttle_ms(self._ctx.runtime.clock.mono_ms())
+        if throttle_ms and self._context.mute is not None:
+            self._context.mute(throttle_ms)
+        return throttle_ms
 
 
 def _one_of_both(topic: MetadataRequestTopic) -> tuple[str, UUID]:
@@ -125,7 +152,9 @@ def _allowed(
     return kept, refused
 
 
-def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> MetadataResponseTopic:
+def _topic(
+    ctx: HandlerContext, name: str, topic_id: UUID, spend: Callable[[int], None], *, create: bool
+) -> MetadataResponseTopic:
     if topic_id != NO_ID:
         found = ctx.cluster.topic_name(topic_id)
         if found is None:
@@ -134,7 +163,7 @@ def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> M
     try:
         topic = ctx.cluster.topics.get(name)
         if topic is None and create and ctx.runtime.config.get("auto.create.topics.enable"):
-            ctx.governance.auto_create(name)
+            ctx.governance.auto_create(name, spend)
             topic = ctx.cluster.topics.get(name)
         if topic is None:
             check_name(name)
