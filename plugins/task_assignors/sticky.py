@@ -25,12 +25,15 @@ class _Process:
     members: dict[str, int] = field(factory=dict)
     """Member → how many tasks it has."""
     tasks: set[Task] = field(factory=set)
+    """Those that its members have, active or standby."""
     count: int = 0
+    """How many tasks its members have."""
     heap: list[tuple[int, str]] = field(factory=list)
     """(how many tasks it had, member): an entry for each number that was ever true."""
 
     @property
     def load(self) -> float:
+        """Tasks a member."""
         return self.count / len(self.members)
 
     def add(self, member: str) -> None:
@@ -57,13 +60,16 @@ class _Quota:
     """The share of a member; as members fill theirs, the rest is shared anew among the others."""
 
     tasks: int
+    """Those that are still to be shared."""
     members: int
+    """Those whose share is not full."""
 
     @property
     def each(self) -> int:
         return -(-self.tasks // self.members) if self.members else 0
 
     def filled(self, count: int) -> None:
+        """A member has so many tasks now."""
         if count == self.each:
             self.members -= 1
             self.tasks -= count

@@ -9,8 +9,10 @@ reconcile        one member's step towards its target
 progress         from a heartbeat to the records of all that it changes
 heartbeat        StreamsGroupHeartbeat
 internal_topics  repartition and changelog topics
+making           which of them are being made, and which could not be
 endpoints        who serves which partitions
 leaving          members that are gone, and the end of a group
 describe         StreamsGroupDescribe
 replay           the fold of a group's records
+declared         the settings of such groups, and the broker's behind them
 """

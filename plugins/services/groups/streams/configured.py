@@ -175,6 +175,8 @@ def _copartition(topology: Topology, decided: dict[str, int], known: Count) -> N
 
 
 def _common(names: set[str], fixed: set[str], repartition: set[str], known: Count) -> dict[str, int]:
+    """Repartition topic → the number that `names`, which are copartitioned, have in common: that of source topics, else
+    of `fixed` repartition topics, else the largest. Raises `_Wrong` where they can't have one."""
     counts = {name: known(name) or 0 for name in sorted(names)}
     leaders = (names - repartition) or fixed or repartition
     if (names - repartition or fixed) and len({counts[name] for name in leaders}) > 1:

@@ -63,6 +63,7 @@ def _creatable(topic: InternalTopic) -> CreatableTopic:
 
 
 def on_response(coordinator: GroupCoordinator, asked: Making, response: CreateTopicsResponse) -> None:
+    """Topics were made, or could not be. One that somebody else made meanwhile is there, as it should be."""
     making = coordinator.making_topics
     making.asked.difference_update(asked.names)
     until_ms = coordinator.mono_ms + 2 * progress.own_int(coordinator, asked.group_id, "heartbeat.interval.ms")

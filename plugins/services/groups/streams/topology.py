@@ -134,11 +134,11 @@ def check(topology: Topology, internal: Iterable[str]) -> None:
     `internal` are those of the topics that belong to the broker.
     """
     names = {name for one in topology.subtopologies for name in (*one.required, *one.repartition_sink_topics)}
-    _none(
+    _refuse(
         [name for name in internal if name in names],
         "Use of Kafka internal topics {} in a Kafka Streams topology is prohibited.",
     )
-    _none([name for name in names if not _is_legal(name)], "Topic names {} are not valid topic names.")
+    _refuse([name for name in names if not _is_legal(name)], "Topic names {} are not valid topic names.")
     if topology.epoch < 0:
         raise StreamsInvalidTopology(f"The topology epoch is {topology.epoch}, but must not be negative.")
     if len(topology.subtopologies) > MAX_SUBTOPOLOGIES:
@@ -149,7 +149,8 @@ def check(topology: Topology, internal: Iterable[str]) -> None:
         _check_subtopology(one)
 
 
-def _none(names: Sequence[str], problem: str) -> None:
+def _refuse(names: Sequence[str], problem: str) -> None:
+    """Raises `StreamsInvalidTopology` if there are such names; `{}` stands for three of them in `problem`."""
     if names:
         raise StreamsInvalidTopology(problem.format(",".join(sorted(names)[:3])))
 
