@@ -259,11 +259,17 @@ class ServerConnection:
     def _feed_token(self, view: memoryview, size: int) -> int:
         """A frame that is no request: a token of SASL after SaslHandshake v0, else refused. Returns the bytes used."""
         if self._limit >= 0 or self._gate is None or not 0 <= size <= self._gate.max_token_bytes:
-            self.refuse(diagnose(bytes(view[:4]), size, max(self._limit, 0)))
+            self.refuse(diagnose(bytes(view[:4]), size, *self._most_bytes()))
         elif len(view) >= 4 + size:
             self._gate.on_token(bytes(view[4 : 4 + size]))
             return 4 + size
         return 0
+
+    def _most_bytes(self) -> tuple[int, str]:
+        """The bytes that a frame may have, and the setting that says so."""
+        if self._gate is not None and self.principal is None:
+            return self._gate.max_token_bytes, "sasl.server.max.receive.size"
+        return self._limit, "socket.request.max.bytes"
 
     def _on_request(self, body: memoryview) -> None:
         begun_ns = self._mono_ns() if self._times_reading else 0

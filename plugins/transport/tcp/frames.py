@@ -59,8 +59,9 @@ def client_part(client_id: str | None, flexible: bool) -> bytes:
     return bytes(out)
 
 
-def diagnose(start: bytes, size: int, limit: int) -> str:
-    """What a peer probably speaks whose first four bytes `start` claim a frame of `size` bytes."""
+def diagnose(start: bytes, size: int, limit: int, setting: str) -> str:
+    """What a peer probably speaks whose first four bytes `start` claim a frame of `size` bytes; `setting` has the
+    limit."""
     if start[:2] == b"\x16\x03":
         return "a TLS handshake; this listener has no TLS (PLAINTEXT or SASL_PLAINTEXT)"
     if start in _HTTP:
@@ -70,5 +71,5 @@ def diagnose(start: bytes, size: int, limit: int) -> str:
     if size < 0:
         return f"a frame of {size} bytes; not the Kafka protocol"
     if size > limit:
-        return f"a frame of {size} bytes, more than socket.request.max.bytes={limit}"
+        return f"a frame of {size} bytes, more than {setting}={limit}"
     return f"a frame of {size} bytes, too short for a request header"

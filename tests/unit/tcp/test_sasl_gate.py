@@ -371,10 +371,19 @@ def test_a_request_before_authentication_is_refused_unread(
     assert "Heartbeat before it authenticated" in caplog.text
 
 
-def test_no_request_is_answered_before_authentication(machine: ServerConnection) -> None:
+def test_no_request_is_answered_before_authentication(machine: ServerConnection, wire: Any) -> None:
     """A Produce of a version that is too old was refused with an answer, whoever sent it."""
-    assert ask(machine, ProduceRequest(None, 1, 1), 2) is None
-    assert machine.state == DRAINING
+    machine.feed(memoryview(wire.frame("Produce", 2, 1, struct.pack(">hii", 1, 1, 0))))
+    assert (machine.state, list(machine.output)) == (DRAINING, [])
+
+
+def test_no_old_request_is_answered_in_the_midst_of_authentication(
+    machine: ServerConnection, wire: Any, security: Security
+) -> None:
+    ask(machine, SaslHandshakeRequest("ASK"), 1)
+    machine.feed(memoryview(wire.frame("Produce", 2, 1, struct.pack(">hii", 1, 1, 0))))
+    assert not machine.output
+    assert security.failures[0].startswith("peer ASK: Produce amid the authentication")
 
 
 def test_a_large_request_in_the_midst_of_authentication_is_refused_unread(
@@ -461,11 +470,15 @@ def test_requests_behind_authentication_are_the_clients(machine: ServerConnectio
     assert context.principal == Principal("User", "alice")
 
 
-def test_a_frame_is_small_before_authentication(machine: ServerConnection, caplog: pytest.LogCaptureFixture) -> None:
-    ask(machine, SaslHandshakeRequest("ASK"), 1)
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_frame_is_small_before_authentication(
+    machine: ServerConnection, caplog: pytest.LogCaptureFixture, version: int
+) -> None:
+    """The setting that was named is that of requests, and of 0 bytes where tokens have no headers."""
+    ask(machine, SaslHandshakeRequest("ASK"), version)
     machine.feed(memoryview(struct.pack(">i", 101)))
     assert machine.state == DRAINING
-    assert "a frame of 101 bytes" in caplog.text
+    assert "a frame of 101 bytes, more than sasl.server.max.receive.size=100" in caplog.text
 
 
 def test_a_client_that_fails_is_told_after_the_delay_and_nothing_is_read_meanwhile(
