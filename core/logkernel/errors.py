@@ -44,6 +44,8 @@ class KafkaError(LogkernelError):
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
+    about: object = ""
+    """The resource that it is about, such as a topic's name or a `TopicPartition`; "": it is not known here."""
     results: Mapping[Any, Any] | None = None
     """After an operation on several things, of which this is the first failure: the value or exception of each."""
 
@@ -900,7 +902,9 @@ def error_for(code: int, message: str | None = "", *, about: object = "") -> Kaf
     Without a `message` from the broker, the text is the code's meaning, behind the name of what it is `about`.
     """
     kind = BY_CODE.get(code, UnknownServerError)
-    return kind(message or meaning(kind, about))
+    error = kind(message or meaning(kind, about))
+    error.about = about
+    return error
 
 
 def meaning(kind: type[KafkaError], about: object = "") -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from logkernel.client.cluster.bootstrap import bootstrap_addresses
 from logkernel.client.cluster.calls import ANY, Call, Target, Verdict, no_error
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.drivers.driver import mono_ms
 from logkernel.client.drivers.thread_driver import ThreadDriver
 from logkernel.client.producer.base import make_sender
@@ -137,7 +138,7 @@ class TaskProducer:
             lambda: bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS, f"no metadata of topic {topic!r}"
         )
         if info.error_code in FATAL_TOPIC_ERRORS:
-            raise error_for(info.error_code, about=topic)
+            raise explained(error_for(info.error_code, about=topic), "Produce")
         return len(info.leaders)
 
     def partitioner(self, topic: str, name: str | None, seed: int) -> Partitioner | None:

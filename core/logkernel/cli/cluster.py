@@ -9,6 +9,7 @@ import click
 from logkernel.cli.connection import ConnectionOptions, check_brokers, connected, iso, pairs, sets_otherwise
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.topics import named_partitions
+from logkernel.cli.visible import say_if_empty
 from logkernel.errors import ConfigError
 from logkernel.vocabulary import TopicPartition
 
@@ -21,6 +22,7 @@ def info(connection: ConnectionOptions, as_json: bool) -> None:
         cluster = admin.describe_cluster()
         topics = admin.list_topics(internal=True)
         groups = admin.list_groups()
+        say_if_empty(topics, admin, "topic")
     row = {
         "clusterId": cluster.id,
         "controller": cluster.controller,

@@ -23,6 +23,7 @@ from logkernel.cli.partition_health import (
     state_of,
 )
 from logkernel.cli.topic_results import found_of, results_of
+from logkernel.cli.visible import why_empty
 from logkernel.cli.watching import watch, watch_option
 from logkernel.config.listeners import address
 from logkernel.vocabulary import TopicPartition
@@ -74,13 +75,15 @@ class ClusterStatus:
     lacking: tuple[PartitionStatus, ...]
     controller_epoch: int | None = None
     """None where the coordination was not asked."""
+    unseen: str | None = None
+    """What to say where this user may describe no topic, so that nothing is known of the partitions."""
 
     def count(self, *states: str) -> int:
         return sum(row.state in states for row in self.lacking)
 
     @property
     def exit_code(self) -> int:
-        return int(self.count(*ILL) > 0)
+        return int(self.count(*ILL) > 0 or self.unseen is not None)
 
 
 # ---------------------------------------------------------------- asking
@@ -89,7 +92,7 @@ class ClusterStatus:
 def look(admin: Admin, hasty: Admin, session: SharedCoordination | None = None) -> ClusterStatus:
     """Ask the cluster, and the coordination for sessions; single brokers, of which one may hang, by `hasty`. Topics
     that are deleted meanwhile are left out."""
-    cluster = admin.describe_cluster()
+    cluster = admin.describe_cluster(include_authorized_operations=True)
     names = list(admin.list_topics(internal=True))
     topics = found_of(results_of(lambda: admin.describe_topics(names), names)) if names else {}
     least = min_isrs(admin, topics)
@@ -121,6 +124,7 @@ def look(admin: Admin, hasty: Admin, session: SharedCoordination | None = None) 
             for name, state, part in sorted(lacking, key=lambda row: row[0])
         ),
         None if session is None else session.read_controller()[1],
+        None if names else why_empty(cluster.authorized_operations, "topic"),
     )  # fmt: skip
 
 
@@ -169,7 +173,7 @@ def shown(status: ClusterStatus) -> RenderableType:
     counts = ", ".join(f"{status.count(state)} {state}" for state in (OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED))
     parts: list[RenderableType] = [
         table(heads, brokers),
-        Text(f"{told}{status.partitions} partitions: {counts}"),
+        Text(f"{told}{status.partitions} partitions: {counts}" if status.unseen is None else f"{told}{status.unseen}"),
     ]
     if status.lacking:
         rows = [
@@ -202,7 +206,7 @@ def status(
     """Show the brokers, and the partitions that are offline, under min.insync.replicas or under-replicated.
 
     An asterisk marks the controller. LAG is each follower's lag in records, where it is known. Exit code 1 if a
-    partition is offline or under min.insync.replicas.
+    partition is offline or under min.insync.replicas, or if you may describe no topic.
     """
     from logkernel.cli import cluster_facts
 
@@ -222,6 +226,8 @@ def status(
         found = looked()
     if as_json:
         put_json(document(found))
+        if found.unseen is not None:
+            click.echo(f"logkernel: {found.unseen}", err=True)
     else:
         put(shown(found))
     return found.exit_code

@@ -12,6 +12,7 @@ from logkernel.cli import formats
 from logkernel.cli.connection import ConnectionOptions, connected, time_ms
 from logkernel.cli.output import put_json
 from logkernel.cli.parameters import IntRange
+from logkernel.client.cluster.permissions import all_explained
 from logkernel.errors import ConfigError, KafkaError, NetworkException, no_partition
 from logkernel.inspect.row_bytes import bytes_field
 from logkernel.vocabulary import TopicPartition
@@ -78,7 +79,10 @@ def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: boo
     with connection.log() as log, log.consumer(group=group, **given) as consumer:
         patience = _Patience(consumer, connection.timeout_s)
         with log.admin(default_api_timeout_ms=int(connection.timeout_s * 1000)) as admin:
-            admin.describe_topics(topics)  # a consumer would wait for a topic that is not there
+            try:
+                admin.describe_topics(topics)  # a consumer would wait for a topic that is not there
+            except KafkaError as error:
+                raise all_explained(error, "Fetch") from None
         try:
             if group is not None:
                 consumer.subscribe(topics)

@@ -12,6 +12,7 @@ from logkernel.cli.output import put_json, put_table
 from logkernel.cli.parameters import AnyCase, IntRange
 from logkernel.cli.topic_results import results_of
 from logkernel.cli.topics import complain, named_partitions
+from logkernel.cli.visible import say_if_empty
 from logkernel.errors import (
     ConfigError,
     NonEmptyGroup,
@@ -53,6 +54,7 @@ def list_(states: tuple[str, ...], types: tuple[str, ...], connection: Connectio
     """List all groups."""
     with connection.admin() as admin:
         found = admin.list_groups(states, types)
+        say_if_empty(found, admin, "group")
     if as_json:
         for row in found.values():
             put_json({"group": row.id, "type": row.type, "protocol": row.protocol_type, "state": row.state})
@@ -77,6 +79,7 @@ def describe(
         raise click.UsageError("--members, --state and --topology exclude one another; give one of them")
     with connection.admin() as admin:
         wanted = list(names) or list(admin.list_groups())
+        say_if_empty(wanted, admin, "group")
         results = results_of(lambda: admin.describe_groups(wanted), wanted) if wanted else {}
         groups = [row for row in results.values() if not isinstance(row, Exception)]
         if as_json or state:

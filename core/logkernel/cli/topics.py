@@ -12,8 +12,9 @@ from logkernel.cli.connection import ConnectionOptions, connected, makes_data, p
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.partition_health import Ends, FollowerStatus, followers, lags, log_ends, min_isrs, state_of
 from logkernel.cli.topic_results import results_of
+from logkernel.cli.visible import say_if_empty
 from logkernel.cli.watching import watch, watch_option
-from logkernel.errors import TopicAlreadyExists, TopicAuthorizationFailed, UnknownTopicOrPartition
+from logkernel.errors import TopicAlreadyExists, UnknownTopicOrPartition
 from logkernel.vocabulary import TopicPartition, format_id
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def list_(internal: bool, only_names: bool, connection: ConnectionOptions, as_js
     """List all topics."""
     with connection.admin() as admin:
         found = admin.list_topics(internal=internal)
+        say_if_empty(found, admin, "topic")
     if as_json:
         for row in found.values():
             put_json(
@@ -130,6 +132,7 @@ def describe(
                 lambda found: int(bool(found.failed)), as_json=as_json,
             )  # fmt: skip
         found = _look(admin, hasty, names, internal)
+        say_if_empty(names or found.topics, admin, "topic")
     if as_json:
         for row in _documents(found):
             put_json(row)
@@ -195,15 +198,7 @@ def _configs(admin: Admin, names: list[str]) -> dict[str, list[ConfigEntry]]:
     """The settings of each topic that differ from the default, in the broker's order."""
     if not names:
         return {}
-    try:
-        found = admin.describe_configs([("topic", name) for name in names])
-    except TopicAuthorizationFailed as error:
-        results = error.results or {}
-        refused = [key.name for key, row in results.items() if isinstance(row, TopicAuthorizationFailed)] or names
-        raise TopicAuthorizationFailed(
-            f"{', '.join(refused)}: not authorized to describe the settings of the topic; ask for an ACL that allows"
-            " DESCRIBE_CONFIGS"
-        ) from None
+    found = admin.describe_configs([("topic", name) for name in names])
     return {key.name: [entry for entry in rows.values() if not entry.is_default] for key, rows in found.items()}
 
 

@@ -10,6 +10,7 @@ from logkernel.cli.connection import ConnectionOptions, connected, iso
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.parameters import AnyCase, IntRange
 from logkernel.cli.topics import named_partitions
+from logkernel.cli.visible import say_if_empty
 from logkernel.errors import ConfigError
 
 NONE = "None"
@@ -48,6 +49,7 @@ def list_(
             running_longer_than_ms=-1 if longer_than is None else longer_than,
             pattern=pattern,
         )
+        say_if_empty(found, admin, "transactional-id")
     if as_json:
         for row in found.values():
             put_json({"transactionalId": row.id, "producerId": row.producer_id, "state": row.state})
@@ -159,6 +161,7 @@ def find_hanging(topics: tuple[str, ...], longest: int, connection: ConnectionOp
     """
     with connection.admin() as admin:
         named = topics or tuple(admin.list_topics(internal=True))
+        say_if_empty(named, admin, "topic")
         names = named_partitions(admin, named)
         found = admin.find_hanging_transactions(names, _now_ms(), longest_ms=longest) if names else []
     if as_json:

@@ -97,7 +97,9 @@ class _Query:
         if "Table with name" not in refusal:
             return refusal
         problem = refusal.splitlines()[0].rstrip("!")
-        return f"{problem}; the topics are {', '.join(sorted(self._topics)[:NAMED]) or 'none yet'}"
+        if not self._topics:
+            return f"{problem}; there is no topic, or none that you may describe"
+        return f"{problem}; the topics are {', '.join(sorted(self._topics)[:NAMED])}"
 
 
 def _named(topics: Iterable[str], sql: str) -> list[str]:

@@ -19,6 +19,7 @@ from logkernel.requests.quorum import (
     UnregisterBrokerRequest,
     UpdateFeaturesRequest,
 )
+from logkernel.vocabulary import AclOperation
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 UPGRADES: Final = {"upgrade": 1, "safe-downgrade": 2, "unsafe-downgrade": 3}
@@ -41,6 +42,9 @@ class ClusterDescription:
     id: str
     controller: int
     brokers: list[Broker]
+    authorized_operations: frozenset[AclOperation] | None = None
+    """What this user may do with the cluster (KIP-430), if that was asked for and the broker says it; nothing, where he
+    may not describe it."""
 
 
 @mutable
@@ -82,9 +86,14 @@ class QuorumDescription:
     observers: list[QuorumReplica] = field(factory=list)
 
 
-def describe_cluster(*, include_fenced: bool = False) -> Plan[ClusterDescription]:
+def describe_cluster(
+    *, include_fenced: bool = False, include_authorized_operations: bool = False
+) -> Plan[ClusterDescription]:
     """Return the cluster's id, controller and brokers."""
-    (outcome,) = yield [Ask(DescribeClusterRequest(include_fenced_brokers=include_fenced))]
+    asked = DescribeClusterRequest(
+        include_cluster_authorized_operations=include_authorized_operations, include_fenced_brokers=include_fenced
+    )
+    (outcome,) = yield [Ask(asked)]
     if isinstance(outcome, UnsupportedVersion):
         found = yield from ask(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         brokers = [Broker(row.node_id, row.host, row.port, row.rack) for row in found.brokers]
@@ -93,7 +102,14 @@ def describe_cluster(*, include_fenced: bool = False) -> Plan[ClusterDescription
         raise outcome
     brokers = [Broker(row.broker_id, row.host, row.port, row.rack, row.is_fenced) for row in outcome.brokers]
     brokers.sort(key=lambda broker: broker.id)
-    return ClusterDescription(outcome.cluster_id, outcome.controller_id, brokers)
+    return ClusterDescription(
+        outcome.cluster_id, outcome.controller_id, brokers, _operations(outcome.cluster_authorized_operations)
+    )
+
+
+def _operations(bits: int) -> frozenset[AclOperation] | None:
+    """One for each bit; None for the smallest integer, which says that the broker was not asked."""
+    return None if bits < 0 else frozenset(operation for operation in AclOperation if bits >> operation & 1)
 
 
 def describe_metadata(broker: int) -> Plan[MetadataDescription]:

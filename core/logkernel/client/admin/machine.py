@@ -17,6 +17,7 @@ from attrs import define, field
 
 from logkernel.client.admin.plans import TOO_LATE, Ask, Pause, Plan
 from logkernel.client.cluster.calls import Call, ClientCore, earliest
+from logkernel.client.cluster.permissions import all_explained, request_name
 from logkernel.errors import RequestTimedOut
 from logkernel.peer.backoff import Backoff
 
@@ -35,6 +36,8 @@ class Operation:
     """Questions of this round without an outcome."""
     resume_ms: int | None = None
     """The end of a pause."""
+    request: str = ""
+    """That of the last questions, by its name; what it needs says what one that is refused has to ask for."""
 
 
 def _call(operation: Operation, ask: Ask, index: int) -> Call:
@@ -115,6 +118,7 @@ class AdminMachine:
             operation.result, operation.done = end.value, True
         except Exception as error:
             self._counts["operations-failed-total"] += 1
+            all_explained(error, operation.request)
             if raises:
                 raise
             operation.error, operation.done = error, True
@@ -128,6 +132,8 @@ class AdminMachine:
     def _ask(self, operation: Operation, asks: Sequence[Ask]) -> None:
         operation.outcomes = [None] * len(asks)
         operation.open = len(asks)
+        if asks:
+            operation.request = asks[0].purpose or request_name(asks[0].request)
         for index, ask in enumerate(asks):
             if isinstance(ask.target, int) and ask.target not in self.core.metadata.brokers:
                 self.core.metadata.request_update()

@@ -16,6 +16,7 @@ from uuid import UUID
 from attrs import define
 
 from logkernel.client.cluster.calls import ANY, CONTROLLER, Target, Verdict, no_error
+from logkernel.client.cluster.permissions import request_name
 from logkernel.errors import (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -68,6 +69,8 @@ class Ask:
     verdict: Verdict = no_error
     withheld: frozenset[str] = NONE
     once: bool = False
+    purpose: str = ""
+    """The name of the request that this one prepares, if that decides what the user has to be allowed."""
     node: int = -1
     """The node that answered; set with the outcome."""
 
@@ -191,11 +194,13 @@ def until_known(
     return {key: found[key] for key in wanted}
 
 
-def leaders_of(topics: Iterable[str]) -> Plan[dict[str, dict[int, int] | Exception]]:
-    """Return topic → partition → leader id, -1 without a leader."""
+def leaders_of(topics: Iterable[str], purpose: str) -> Plan[dict[str, dict[int, int] | Exception]]:
+    """Return topic → partition → leader id, -1 without a leader. `purpose` is as in `Ask`."""
     names = sorted(set(topics))
     request = MetadataRequest([MetadataRequestTopic(name) for name in names], allow_auto_topic_creation=False)
-    response = yield from ask(request)
+    (response,) = yield [Ask(request, purpose=purpose)]
+    if isinstance(response, Exception):
+        raise response
     return rows_by(
         names,
         ((row.name, row) for row in response.topics),
@@ -222,7 +227,7 @@ def at_leaders(
     failures = 0
     while left:
         by_node: dict[int, list[TopicPartition]] = {}
-        leaders = yield from leaders_of(name.topic for name in left)
+        leaders = yield from leaders_of((name.topic for name in left), request_name(make(left[:1])))
         for name in left:
             place = _leader(name, leaders[name.topic])
             if isinstance(place, Exception):

@@ -21,14 +21,17 @@ from typing import Any, Final
 from attrs import define, field
 
 from logkernel.client.cluster.metadata import Metadata
+from logkernel.client.cluster.permissions import explained, request_name
 from logkernel.errors import (
     REFUSALS,
     CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
     KafkaError,
     NetworkException,
     NotController,
     NotCoordinator,
     RequestTimedOut,
+    TransactionalIdAuthorizationFailed,
     UnsupportedVersion,
     error_for,
 )
@@ -43,6 +46,11 @@ BY_NAME: Final = frozenset({"topic_ids"})
 PATIENCE: Final = 2
 """So many connections are lost before a client that got no answer yet says so."""
 KEY_TYPES: Final = {"group": 0, "transaction": 1}
+NAMED_BY: Final[Mapping[type[Exception], str]] = {
+    GroupAuthorizationFailed: "group",
+    TransactionalIdAuthorizationFailed: "transaction",
+}
+"""Error → the kind of coordinator whose key it is about; another coordinator's is for something that is not named."""
 Target = str | int | tuple[str, str]
 Verdict = Callable[[Any], int]
 """From a response to the error code that decides on another attempt; 0 where the call is done."""
@@ -242,8 +250,9 @@ class ClientCore:
             if code == 0:
                 call.done(response, None)
                 return
-            about = call.target[1] if isinstance(call.target, tuple) else ""
+            kind, about = _coordinated(call)
             error = error_for(code, getattr(response, "error_message", None), about=about)
+            explained(error, request_name(call.request), about if NAMED_BY.get(type(error)) == kind else "")
         retriable = isinstance(error, KafkaError) and error.retriable and not isinstance(error, UnsupportedVersion)
         if isinstance(error, (NotCoordinator, CoordinatorNotAvailable, NetworkException)):
             self.forget_coordinator(call.target)
@@ -359,6 +368,13 @@ class ClientCore:
         self._calls = [call for call in self._calls if call.target != target]
         for call in failed:
             call.done(None, error)
+
+
+def _coordinated(call: Call) -> tuple[str, str]:
+    """The kind and the name of the group or transactional id whose coordinator is asked, or looked for; else ""."""
+    if isinstance(call.request, FindCoordinatorRequest):
+        return next(kind for kind, key_type in KEY_TYPES.items() if key_type == call.request.key_type), call.request.key
+    return call.target if isinstance(call.target, tuple) else ("", "")
 
 
 def _coordinator_error(response: Any) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import define
 
 from logkernel.client.cluster.calls import ClientCore
+from logkernel.client.cluster.permissions import explained
 from logkernel.errors import KafkaError, NetworkException, RequestTimedOut, UnsupportedVersion, error_for
 from logkernel.peer.backoff import Backoff
 from logkernel.requests.offsets import (
@@ -116,7 +117,7 @@ class LeaderQuery(ABC):
         for partition in partitions:
             code, row = rows.get(partition, (NetworkException.code, None))
             if code:
-                self._failed(partition, error_for(code, about=partition), now_ms)
+                self._failed(partition, explained(error_for(code, about=partition), "ListOffsets"), now_ms)
             else:
                 self.found[partition] = row
 

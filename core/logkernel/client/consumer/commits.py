@@ -22,15 +22,18 @@ from attrs import define, field
 
 from logkernel.client.cluster.calls import BY_NAME, Call, ClientCore
 from logkernel.client.cluster.leader_queries import by_topic
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.consumer.metrics import ConsumerMetrics
 from logkernel.client.membership.base import COORDINATOR_ERRORS, GroupMembership
 from logkernel.client.vocabulary import Committed, Offsets
 from logkernel.errors import (
+    GroupAuthorizationFailed,
     IllegalGeneration,
     KafkaError,
     RebalanceInProgress,
     RequestTimedOut,
     StaleMemberEpoch,
+    TopicAuthorizationFailed,
     UnknownMemberId,
     UnstableOffsetCommit,
     error_for,
@@ -158,7 +161,8 @@ class Commits:
 
     def _ended(self, commit: Commit, response: Any, error: Exception | None) -> None:
         if error is None:
-            codes = [row.error_code for topic in response.topics for row in topic.partitions if row.error_code]
+            failed = [(topic.name, row.error_code) for topic in response.topics for row in topic.partitions]
+            codes = [code for _, code in failed if code]
             passed = self.group.member and commit.epoch != self.group.generation
             for code in codes:
                 if code == RebalanceInProgress.code:
@@ -167,6 +171,10 @@ class Commits:
                     self.group.lost(code)
             refused = f"the commit of group {self.group.group_id} was refused"
             error = error_for(codes[0], about=refused) if codes else None
+            if isinstance(error, (GroupAuthorizationFailed, TopicAuthorizationFailed)):
+                topic = next(name for name, code in failed if code)
+                is_group = isinstance(error, GroupAuthorizationFailed)
+                explained(error, "OffsetCommit", self.group.group_id if is_group else topic)
             if passed and codes and codes[0] in STRANGERS:
                 error = RebalanceInProgress("the group has rebalanced since; poll, then commit again")
             if StaleMemberEpoch.code in codes and self.line and self.line[0] is commit:

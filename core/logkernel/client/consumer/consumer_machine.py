@@ -18,6 +18,7 @@ from typing import Any
 from logkernel.client.cluster.calls import ClientCore, earliest
 from logkernel.client.cluster.leader_queries import LeaderQuery
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.consumer.arrow import ArrowTaker
 from logkernel.client.consumer.commits import Commit, Commits, Reading, is_fleeting
 from logkernel.client.consumer.fetcher import Fetcher
@@ -271,7 +272,7 @@ class ConsumerMachine:
         for name in self.topics:
             info = self.core.metadata.topics.get(name)
             if info is not None and info.error_code in FATAL_TOPIC_ERRORS:
-                return error_for(info.error_code, about=name)
+                return explained(error_for(info.error_code, about=name), "Fetch")
         return None
 
     def raise_error(self) -> None:

@@ -30,6 +30,7 @@ from logkernel.client.cluster.leader_queries import (
     LeaderOffsetQuery,
     LeaderQuery,
 )
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.consumer import failing
 from logkernel.client.consumer.fetch_session import SESSION_ERRORS, FetchSessionHandler, Wanted
 from logkernel.client.consumer.positions import (
@@ -386,7 +387,7 @@ class Fetcher:
         self.line[part] = None
 
     def _refused(self, part: Part, node: int, code: int, now_ms: int) -> None:
-        error = error_for(code, about=part.name)
+        error = explained(error_for(code, about=part.name), "Fetch")
         if isinstance(error, OffsetOutOfRange):
             if part.chunks or node == part.closer:
                 part.closer = -1

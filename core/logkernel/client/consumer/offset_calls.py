@@ -9,6 +9,7 @@ from typing import Any
 from logkernel.client.cluster.calls import with_cause
 from logkernel.client.cluster.leader_queries import LeaderOffsetQuery
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.consumer.commits import Commit, full
 from logkernel.client.consumer.reading import Reading
 from logkernel.client.drivers.driver import log, mono_ms
@@ -162,7 +163,7 @@ class OffsetCalls:
                 raise core.refused
             if info.error_code in FATAL_TOPIC_ERRORS:
                 metadata.topics.pop(topic, None)
-                raise error_for(info.error_code, about=topic)
+                raise explained(error_for(info.error_code, about=topic), "Metadata")
             if not info.leaders:
                 metadata.topics.pop(topic, None)
                 said = f"no metadata of topic {topic!r} within default.api.timeout.ms"

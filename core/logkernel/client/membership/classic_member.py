@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from logkernel.client.cluster.calls import Call, ClientCore, earliest
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.membership.assignors import Assignor, make_assignors
 from logkernel.client.membership.base import (
     ASSIGN,
@@ -235,7 +236,7 @@ class ClassicMember(GroupMembership):
 
     def _refused(self, code: int) -> None:
         """A join or synchronization failed."""
-        error = error_for(code, about=self.group_id)
+        error = explained(error_for(code, about=self.group_id), "JoinGroup")
         if isinstance(error, (UnknownMemberId, IllegalGeneration)):
             self._wait()
             self._lose(forget_member=isinstance(error, UnknownMemberId))
@@ -357,7 +358,7 @@ class ClassicMember(GroupMembership):
         elif code in (UnknownMemberId.code, IllegalGeneration.code):
             self._lose(forget_member=code == UnknownMemberId.code)
         elif code == FencedInstanceId.code or (code and not error_for(code).retriable):
-            self._fail(error_for(code, about=self.group_id))
+            self._fail(explained(error_for(code, about=self.group_id), "Heartbeat"))
 
     def rejoin(self) -> None:
         self._rejoin = self._rejoin or self.state == STABLE

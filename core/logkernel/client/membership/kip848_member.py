@@ -35,6 +35,7 @@ from uuid import UUID
 from attrs import frozen
 
 from logkernel.client.cluster.calls import ANY, Call, ClientCore, earliest
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.membership.base import (
     ASSIGN,
     FAILED,
@@ -282,6 +283,7 @@ class Kip848Member(GroupMembership):
     def _answered(self, news: HeartbeatContent, response: Any, error: Exception | None) -> None:
         if error is None and response.error_code:
             error = error_for(response.error_code, response.error_message, about=self.group_id)
+            explained(error, "ConsumerGroupHeartbeat")
             if isinstance(error, (FencedMemberEpoch, UnknownMemberId)) or (
                 isinstance(error, GroupIdNotFound) and self.state == STABLE
             ):

@@ -22,6 +22,7 @@ from typing import Any, Final
 from attrs import define
 
 from logkernel.client.cluster.calls import ClientCore, earliest
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.producer.accumulator import Accumulator, Queue
 from logkernel.client.producer.batches import DONE, Batch
 from logkernel.client.producer.metrics import ProducerMetrics
@@ -42,6 +43,7 @@ from logkernel.errors import (
     NotLeaderOrFollower,
     OutOfOrderSequenceNumber,
     RequestTimedOut,
+    TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnknownProducerId,
     UnknownTopicId,
@@ -319,6 +321,7 @@ class Sender:
             self._done(queue, batch, row.base_offset, -1)
             return
         error = error_for(code, row.error_message, about=f"{batch.topic}-{batch.partition}")
+        explained(error, "Produce", batch.topic if isinstance(error, TopicAuthorizationFailed) else "")
         if row.current_leader.leader_id >= 0 and isinstance(error, METADATA_ERRORS):
             leader = row.current_leader
             self.core.metadata.set_leader(batch.topic, batch.partition, leader.leader_id, leader.leader_epoch)

@@ -13,6 +13,7 @@ from attrs import define
 
 from logkernel.client.cluster.calls import with_cause
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS, TopicInfo
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.drivers.driver import mono_ms
 from logkernel.client.producer.partitioning import Partitioning, make_partitioner
 from logkernel.client.producer.sender import Sender
@@ -60,7 +61,7 @@ class Topics:
         info = self._metadata.want(topic, mono_ms())
         if info.error_code in FATAL_TOPIC_ERRORS:
             del self._metadata.topics[topic]
-            raise error_for(info.error_code, about=topic)
+            raise explained(error_for(info.error_code, about=topic), "Produce")
         if not info.leaders:
             self._drop(topic)
             return self._need(topic)
