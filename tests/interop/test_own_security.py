@@ -19,6 +19,7 @@ from logkernel.admin import ScramUpsertion
 from logkernel.cli import main
 from logkernel.errors import (
     LogkernelError,
+    RequestTimedOut,
     SaslAuthenticationFailed,
     SslAuthenticationException,
     UnsupportedSaslMechanism,
@@ -322,3 +323,48 @@ def test_the_authority_is_read_again_when_it_changes(secured: Secured, tmp_path:
             log.topics()
         file.write_text(ca_pem() + "\n")
         assert "t" in log.topics()
+
+
+UNFIT: dict[str, tuple[str | None, dict[str, Any], type[LogkernelError], str]] = {
+    "plain text where TLS is spoken": (
+        "MTLS",
+        {},
+        SslAuthenticationException,
+        "the broker speaks TLS; set security.protocol to SSL or SASL_SSL",
+    ),
+    "TLS where plain text is spoken": (
+        None,
+        {"security.protocol": "SSL"},
+        RequestTimedOut,
+        "as a listener without TLS does; if it does so again, use the port of one with TLS",
+    ),
+    "no login where one is asked for": (
+        "CLEAR",
+        {},
+        RequestTimedOut,
+        "as a listener with SASL does .* set security.protocol to SASL_PLAINTEXT",
+    ),
+    "a login where nobody is asked": (
+        None,
+        {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": "b"},
+        UnsupportedSaslMechanism,
+        "this listener of the broker has no SASL; .* set security.protocol to PLAINTEXT",
+    ),
+}
+"""Listener (None: the one in plain text), settings, error, text."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("case", UNFIT)
+def test_a_protocol_that_does_not_fit_the_listener_is_named(secured: Secured, case: str) -> None:
+    """Kafka answers plain text by an alert of TLS, and closes a connection that it does not understand."""
+    listener, settings, error, text = UNFIT[case]
+    address = secured.plaintext if listener is None else secured.by_listener[listener]
+    limit_ms = 1_500 if error is RequestTimedOut else 600_000
+    with (
+        logkernel.connect(address, **keywords(settings)) as log,
+        log.admin(default_api_timeout_ms=limit_ms) as admin,
+        pytest.raises(error, match=text) as raised,
+    ):
+        admin.list_topics()
+    assert address in str(raised.value)
