@@ -19,6 +19,7 @@ ASKED = coordinator_steps.by_name((HERE / "kafka-4.3.1-coordinator-steps.txt").r
 OTHERWISE = {
     "i repeats what is forgotten": "ten batches of a producer are remembered, not five",
     "describe after bad joins": "a JoinGroup that is refused leaves no group behind",
+    "op described twice": "what a request asks for again is answered once",
     "share fetch of no name": "an empty group id is INVALID_REQUEST, not a failure of every partition",
     "share fetch before it joined": "a share-partition that nobody reads yet is empty, not a failure",
     "share joins": "a member is told its partitions at once, not when their state was made",

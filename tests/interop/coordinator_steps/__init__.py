@@ -1,4 +1,5 @@
-"""What is asked of coordinators, step by step over TCP, of any broker: groups, offsets, transactions, share groups.
+"""What is asked of coordinators, step by step over TCP, of any broker: groups, offsets, transactions, share groups,
+groups of Kafka Streams.
 
 `Steps` speaks to one broker at chosen versions and writes a line a step: its name, a tab, what was answered. Ids that
 brokers choose are told in the order in which they come: producer ids as P0, P1 …, member ids as G0, G1 …
@@ -22,12 +23,15 @@ from .offsets import OFFSETS
 from .operators import operators, topics_that_go
 from .producers import coordinators, idempotence, producer_ids
 from .share_groups import SHARE_GROUPS
+from .streams_groups import STREAMS_GROUPS
 from .transactions import classic_member_in_transactions, new_member_in_transactions, timeouts
 from .transactions_v1 import transactions_v1
 from .transactions_v2 import transactions_v2
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "share.coordinator.state.topic.num.partitions": "3",
@@ -37,7 +41,7 @@ SETTINGS = {
 PARTS = (
     *OFFSETS, classic_group, two_classic_members, static_members, producer_ids, coordinators, idempotence,
     transactions_v1, transactions_v2, timeouts, classic_member_in_transactions, new_member_in_transactions, operators,
-    topics_that_go, *SHARE_GROUPS,
+    topics_that_go, *SHARE_GROUPS, *STREAMS_GROUPS,
 )  # fmt: skip
 
 
