@@ -37,12 +37,12 @@ from logkernel.contracts import BrokerDoor, ListenerSecurity, RequestContext
 from logkernel.vocabulary import ANONYMOUS, FileSlice, Principal
 
 from . import registry
-from .api import Row
 from .codecs import OWN_KEYS, SASL_HANDSHAKE, ApiCodec, PendingResponse
 from .frames import MIN_REQUEST, REQUEST_HEAD, diagnose, read_client_id, skip_tags
 from .releases import NEWEST, Release
 from .sasl_gate import Offload
 from .sasl_server import Pause, SaslConnection
+from .versions import Versions
 from .wire import DECODE_ERRORS, ENCODE_ERRORS, I32, Part, WireError, fault
 
 log = logging.getLogger("logkernel.tcp")
@@ -67,12 +67,6 @@ TRANSITIONS: Final = {
     (CLOSED, LOST): CLOSED,
 }
 """(state, event) → next state; an event that is not listed for a state changes nothing."""
-
-MOST_VERSIONS: Final = 10
-"""ApiVersions that a connection is answered at once. Clients ask once or twice; as the broker does not see them, no
-quota measures them."""
-VERSIONS_MS: Final = 100
-"""How long a connection is held back after each further one."""
 
 MAX_STRAY_BYTES: Final = 4096
 """Of a request that strays into an authentication and is answered: to write that answer takes its names."""
@@ -118,10 +112,9 @@ class ServerConnection:
         "_most_unanswered",
         "_mute",
         "_read_ns",
-        "_spoken",
         "_thread",
         "_times_reading",
-        "_versions_told",
+        "_versions",
         "_wake",
         "client_id",
         "codecs",
@@ -159,7 +152,7 @@ class ServerConnection:
         """`pause` and `offload` are needed where `security` has mechanisms. `mono_ns` is a monotonic clock: of how long
         requests are read, once a quota asks for that, and of when a client authenticates again."""
         self.door = door
-        self._spoken = release
+        self._versions = Versions(door, listener, release)
         self.codecs = codecs
         self.peer = peer
         self.state = OPEN
@@ -194,7 +187,6 @@ class ServerConnection:
         self.has_more = False
         """Whether the last `feed` stopped before bytes that it could have handled."""
         self.software = ("", "")
-        self._versions_told = 0
         self._client = b""
         """The client id as the last request had it, with its length; `client_id` is what it says."""
         self.client_id: str | None = None
@@ -324,8 +316,8 @@ class ServerConnection:
             self._end(UNANSWERABLE)
 
     def _codec(self, key: int, version: int, correlation_id: int) -> ApiCodec | None:
-        row = self._spoken.rows.get(key)
-        if row is None or row.request_name not in self._served():
+        row = self._versions.row(key)
+        if row is None:
             self.refuse(f"a request of API key {key}, version {version}, which is not served here")
         elif not row.min_version <= version <= row.max_version:
             if key == registry.API_VERSIONS_KEY:
@@ -337,10 +329,6 @@ class ServerConnection:
             codec = self.codecs[key, version] = ApiCodec(registry.load(key), version)
             return codec
         return None
-
-    def _served(self) -> frozenset[str]:
-        """Over this listener."""
-        return self.door.serves() | self.door.commands(self._listener) | {"ApiVersionsRequest"}
 
     def _answers(self, pending: PendingResponse, request: Any) -> bool:
         """Answer what is asked of the connection itself; False: it is asked of the broker."""
@@ -419,12 +407,7 @@ class ServerConnection:
     # ------------------------------------------------------------ ApiVersions, answered here
 
     def _api_versions(self, version: int, request: Any) -> Any:
-        from .apis.api_versions import answer
-
-        door = self.door
-        features = self._spoken.shown(door.features())
-        response = answer(version, request, self._advertised(), features, door.features_epoch())
-        response.throttle_time_ms = self._hold_back_who_asks_often()
+        response = self._versions.answer(version, request, self.hold_back)
         if version >= 3 and not response.error_code:
             self.software = (request.client_software_name, request.client_software_version)
             self._contexts.clear()
@@ -432,23 +415,8 @@ class ServerConnection:
             self._gate.told_versions()
         return response
 
-    def _hold_back_who_asks_often(self) -> int:
-        """Return for how many ms."""
-        self._versions_told += 1
-        if self._versions_told <= MOST_VERSIONS:
-            return 0
-        self.hold_back(VERSIONS_MS)
-        return VERSIONS_MS
-
-    def _advertised(self) -> list[Row]:
-        names = self._served()
-        return [row for row in self._spoken.rows.values() if row.request_name in names]
-
     def _answer_unknown_api_versions(self, correlation_id: int) -> None:
-        from logkernel.errors import UnsupportedVersion
         from logkernel.requests.api_versions import ApiVersionsRequest
-
-        from .apis.api_versions import listing
 
         key = registry.API_VERSIONS_KEY
         codec = self.codecs.get((key, 0)) or self._codec(key, 0, correlation_id)
@@ -456,8 +424,7 @@ class ServerConnection:
         pending = PendingResponse(codec, correlation_id, False)
         self.unanswered.append(pending)
         if self._gate is None or self._gate.on_versions(pending, ApiVersionsRequest()):
-            self._hold_back_who_asks_often()
-            self.answer(pending, listing(self._advertised(), UnsupportedVersion.code))
+            self.answer(pending, self._versions.answer_unknown(self.hold_back))
 
     # ------------------------------------------------------------ out
 

@@ -16,14 +16,13 @@ from logkernel.plugins.transport.tcp.connection import (
     DRAINING,
     LAST_ANSWERED,
     LOST,
-    MOST_VERSIONS,
     OPEN,
     REFUSED,
     TRANSITIONS,
     UNANSWERABLE,
-    VERSIONS_MS,
     ServerConnection,
 )
+from logkernel.plugins.transport.tcp.versions import MOST_VERSIONS, VERSIONS_MS
 from logkernel.requests.data import FetchResponse, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 STATES = (OPEN, DRAINING, CLOSED)
