@@ -102,7 +102,7 @@ class LoginThreads:
         else:
             self._waiting.remove(login)
         self._begin()
-        login.done(b"", RequestTimedOut("the password was not checked in time; see what its checker waits for"))
+        login.done(b"", RequestTimedOut("the login was not checked in time; see what its checker waits for"))
 
 
 def on_thread(loop: AbstractEventLoop, work: Callable[[], T]) -> asyncio.Future[T]:

@@ -100,7 +100,7 @@ def test_a_plugin_says_who_is_let_in_and_a_bad_login_is_its_own_affair(broker: A
     assert "plugin failed: plugin=acme-moody distribution=acme-moody" in said
     assert "raised RuntimeError with the password in its text" in said
     assert "answered with a NoneType" in said
-    assert "the password was not checked in time" in said
+    assert "the login was not checked in time" in said
     assert SECRET not in said
 
 
