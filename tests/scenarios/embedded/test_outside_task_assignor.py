@@ -281,12 +281,13 @@ def test_it_sees_the_racks_of_members_and_partitions(start: Start) -> None:
 
 
 def test_each_partition_has_the_racks_of_its_replicas() -> None:
-    """Broker 3 has none, and 4 was never seen."""
-    rows = [SimpleNamespace(replicas=replicas) for replicas in ((1, 5), (2, 3), (4,))]
-    image: Any = SimpleNamespace(topics={"t": SimpleNamespace(partitions=rows)})
+    """Broker 3 has none any more, 4 was never seen, and 6 is away since before this broker began."""
+    rows = [SimpleNamespace(replicas=replicas) for replicas in ((1, 5), (2, 3), (4, 6))]
+    living = {3: SimpleNamespace(rack=None)}
+    image: Any = SimpleNamespace(topics={"t": SimpleNamespace(partitions=rows)}, racks={3: "b", 6: "c"}, nodes=living)
     none: Any = None
     metadata: Any = SimpleNamespace(image=image)
     received: Any = SimpleNamespace(racks={1: "a", 2: "b", 5: "a"})
     view = SharedClusterView(none, metadata, none, none, none, none, none, received)
-    assert view.racks("t") == [["a", "a"], ["b"], []]
+    assert view.racks("t") == [["a", "a"], ["b"], ["c"]]
     assert view.racks("unknown") == []
