@@ -2,8 +2,8 @@
 
     time=2026-11-26T19:04:31.881 level=warning logger=logkernel.tcp event="connection closed …"
 
-Clients name much of what is logged. No text of theirs begins a line: what is not printable is written as its escape,
-and the lines of a traceback are indented.
+Clients name much of what is logged. No text of theirs begins a line or a field: in an event, what is not printable, a
+quote and a backslash are written as their escapes, and the lines of a traceback are indented.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
+def quoted(text: str) -> str:
+    """`text` as the value of one field: in quotes, which nothing in it ends."""
+    return '"' + printable(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
 class LogLines(logging.Formatter):
     """See the module."""
 
@@ -30,7 +35,7 @@ class LogLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
         line = f"time={stamp}.{int(record.msecs):03d} level={record.levelname.lower()}{self._broker}"
-        line += f' logger={record.name} event="{printable(record.getMessage())}"'
+        line += f" logger={record.name} event={quoted(record.getMessage())}"
         if record.exc_info:
             traceback = self.formatException(record.exc_info).splitlines()
             line += "".join(f"\n{INDENT}{printable(one)}" for one in traceback)

@@ -33,6 +33,22 @@ def test_what_a_client_names_begins_no_line(end: str) -> None:
     assert re.match(HEAD, told)
 
 
+@pytest.mark.parametrize(
+    "group", ['g" level=error logger=logkernel.controller event="broker gone', 'g\\" x=y', "g\\", '"']
+)
+def test_what_a_client_names_ends_no_field(group: str) -> None:
+    """A group id with a quote wrote fields of its own into the log."""
+    told = line("group=%s", group)
+    found = re.fullmatch(HEAD + r'"((?:[^"\\]|\\.)*)"', told)
+    assert found is not None
+    assert re.sub(r"\\(.)", r"\1", found[1]) == f"group={group}"
+
+
+def test_a_line_end_is_not_the_two_characters_of_its_escape() -> None:
+    assert line("a\nb").endswith(r'"a\nb"')
+    assert line(r"a\nb").endswith(r'"a\\nb"')
+
+
 def test_what_a_client_names_begins_no_line_of_a_traceback() -> None:
     try:
         raise ValueError(FORGED)
