@@ -130,7 +130,7 @@ class BrokerConfig:
         if setting is None:
             if name in self._effective:
                 return self._effective[name].text
-            if unused.is_unused(name):
+            if unused.is_unused(name) or name.startswith(PER_LISTENER):
                 return None
             raise KeyError(name)
         chain = [self.definitions.broker[part] for part in (name, *setting.synonyms)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from logkernel.attrs_lite import field, mutable
 from logkernel.config import election, unused
 from logkernel.config.definitions import PER_LISTENER, Definitions, PluginDeclaration, Setting
+from logkernel.config.nearest import nearest
 from logkernel.config.sources import (
     Overrides,
     RawConfig,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 ALLOW, BLOCK = "plugins.allow", "plugins.block"
 PROTOCOL_MAP = "listener.security.protocol.map"
+CONTROLLERS = "controller.listener.names"
 SPEC_NAMES = {"partitions": INT, "replication.factor": SHORT}
 """What a topic in a file has beside its settings."""
 
@@ -68,7 +70,7 @@ def load(
     _check_listeners(given, definitions)
     warnings += _shadowed(given, definitions)
     warnings += _unprovided(given, definitions)
-    warnings += _of_no_listener(given)
+    warnings += _of_no_listener(given, definitions, raw.broker if raw.lenient else ())
     topics = {name: _topic(name, *said, definitions) for name, said in raw.topics.items()}
     return Loaded(definitions, given, topics, raw.allow, raw.block, warnings)
 
@@ -149,13 +151,13 @@ def _layer(
             checked(setting, row)
             if setting.inert:
                 warnings.append(unused.warning(row.where, row.name))
-        elif unused.is_unused(row.name):
+        elif _has_no_effect(row.name, definitions):
             warnings.append(unused.warning(row.where, row.name))
         elif lenient:
             problem, remedy = _no_broker_setting(row, definitions)
             warnings.append(f"{row.where}: {row.name} has no effect: {problem}; {remedy}")
         else:
-            raise refuse(row, *_no_broker_setting(row, definitions))
+            raise refuse(row, *_no_broker_setting(row, definitions), secret=_may_be_secret(row))
         out[row.name] = row
     texts = {name: out[name].text for name in (election.ELECTION, election.UNCLEAN) if name in out}
     if election.conflict(texts):
@@ -167,6 +169,16 @@ def _layer(
     return out
 
 
+def _has_no_effect(name: str, definitions: Definitions) -> bool:
+    """Whether it is a setting of Kafka that has no meaning here, or none for one listener."""
+    return unused.is_unused(name) or any(one in definitions.broker for one in unused.of_listener(name))
+
+
+def _may_be_secret(row: RawSetting) -> bool:
+    """Whether an unknown name may be that of a secret, misspelt."""
+    return any(word in f"{row.name} {row.text}".lower() for word in ("pass", "secret", "jaas"))
+
+
 def _no_broker_setting(row: RawSetting, definitions: Definitions) -> tuple[str, str]:
     """(problem, remedy) of a name that no setting of a broker has."""
     topic = definitions.topic.get(row.name)
@@ -176,7 +188,15 @@ def _no_broker_setting(row: RawSetting, definitions: Definitions) -> tuple[str, 
         return "this is a topic's setting", "give it to a topic"
     if row.name in definitions.group:
         return "this is a group's setting", "set it by AlterConfigs for a group"
-    return nameless(row.name, [*definitions.broker, *unused.names()])
+    return nameless(row.name, [*definitions.broker, *unused.names(), *_near_of_listener(row.name, definitions)])
+
+
+def _near_of_listener(name: str, definitions: Definitions) -> list[str]:
+    """What a misspelt setting of one listener most likely is: each part of the name that may be meant as a setting, put
+    right."""
+    known = [one.name for one in definitions.broker.values() if one.per_listener]
+    found = ((part, nearest(part, known)) for part in unused.of_listener(name))
+    return [f"{name.removesuffix(part)}{near}" for part, near in found if near is not None]
 
 
 def _election_conflict(rows: Mapping[str, RawSetting]) -> ConfigError:
@@ -210,7 +230,7 @@ def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) 
     def text(name: str) -> str:
         return given[name].text if name in given else definitions.broker[name].default or ""
 
-    skipped = tuple(name.strip() for name in text("controller.listener.names").split(",") if name.strip())
+    skipped = tuple(name.strip() for name in text(CONTROLLERS).split(",") if name.strip())
     row = given.get("listeners") or RawSetting("listeners", text("listeners"), "default")
     try:
         names = [one.name for one in of_clients(parse_listeners(row.text), skipped)]
@@ -273,25 +293,40 @@ def _check_opened(file: Mapping[str, RawSetting], above: Mapping[str, RawSetting
         raise refuse(now, problem, f"name the listener: --listen {secured[0]}://{now.text}")
 
 
-def _of_no_listener(given: Mapping[str, RawSetting]) -> list[str]:
-    """Warnings of settings of a listener that is not there. A misspelt `listener.name.OUT.ssl.client.auth` asks nobody
-    for a certificate, as in Kafka, which does not warn."""
+def _of_no_listener(
+    given: Mapping[str, RawSetting], definitions: Definitions, lenient: Sequence[RawSetting]
+) -> list[str]:
+    """Warnings of settings of a listener that is not there, among the `lenient` rows. Raises ConfigError for others: a
+    misspelt `listener.name.OUT.ssl.client.auth` asks nobody for a certificate, as in Kafka, which says nothing."""
     from logkernel.config.listeners import parse_listeners
 
     if "listeners" not in given:  # a program that embeds the broker names them when it listens
         return []
-    names = [one.name.lower() for one in parse_listeners(given["listeners"].text)]
+    controllers = given[CONTROLLERS].text.split(",") if CONTROLLERS in given else ()
+    named = [one.name for one in parse_listeners(given["listeners"].text)] + [one.strip() for one in controllers]
+    names = list(dict.fromkeys(name.lower() for name in named if name))
     out = []
     for name, row in given.items():
         rest = name.removeprefix(PER_LISTENER)
         if rest == name or any(rest.startswith(f"{known}.") for known in names):
             continue
-        in_lower_case = next((known for known in names if rest.lower().startswith(f"{known}.")), None)
-        remedy = f"use one of {', '.join(names)}"
-        if in_lower_case is not None:
-            remedy = f"write {PER_LISTENER}{in_lower_case}{rest[len(in_lower_case) :]}"
-        out.append(f"{row.where}: {name} has no effect, as no listener is called so; {remedy}")
+        remedy = _right_listener(rest, names)
+        if row in lenient:
+            out.append(f"{row.where}: {name} has no effect, as no listener is called so; {remedy}")
+        else:
+            secret = (definitions.of_broker(name) or unused.setting(name)).sensitive
+            raise refuse(row, "no listener is called so", remedy, secret=secret)
     return out
+
+
+def _right_listener(rest: str, names: Sequence[str]) -> str:
+    """The remedy for `listener.name.` and `rest`, which begins with none of the listeners' names."""
+    in_lower_case = next((known for known in names if rest.lower().startswith(f"{known}.")), None)
+    if in_lower_case is not None:
+        return f"write {PER_LISTENER}{in_lower_case}{rest[len(in_lower_case) :]}"
+    was, dot, setting = rest.partition(".")
+    near = nearest(was, names)
+    return f"did you mean {PER_LISTENER}{near}{dot}{setting}?" if near else f"use one of {', '.join(names)}"
 
 
 def _shadowed(given: Mapping[str, RawSetting], definitions: Definitions) -> list[str]:

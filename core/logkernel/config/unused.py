@@ -7,12 +7,13 @@ built-in services do with theirs: these names are all that the core knows of a s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
-from logkernel.config.definitions import Setting
+from logkernel.config.definitions import PER_LISTENER, Setting
 from logkernel.config.values import PASSWORD, STRING
 
-OPEN_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")
+OPEN_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.")
 """Names that Kafka lets its own plugins complete."""
 
 _NAMES = """
@@ -135,7 +136,16 @@ def names() -> frozenset[str]:
 
 
 def is_unused(name: str) -> bool:
-    return name in names() or name.startswith(OPEN_PREFIXES)
+    """Whether it is one of these, or a listener's own."""
+    return any(one in names() or one.startswith(OPEN_PREFIXES) for one in (name, *of_listener(name)))
+
+
+def of_listener(name: str) -> Iterator[str]:
+    """What `listener.name.NAME.SETTING` and `listener.name.NAME.MECHANISM.SETTING` may have as SETTING. NAME may have
+    dots."""
+    if name.startswith(PER_LISTENER):
+        parts = name.removeprefix(PER_LISTENER).split(".")
+        yield from (".".join(parts[behind:]) for behind in range(1, len(parts)))
 
 
 @cache
@@ -145,7 +155,7 @@ def _dynamic() -> frozenset[str]:
 
 def is_dynamic(name: str) -> bool:
     """Whether a running broker takes it too, without effect."""
-    return name in _dynamic() or name.startswith("listener.name.")
+    return name in _dynamic() or name.startswith(PER_LISTENER)
 
 
 def setting(name: str) -> Setting:

@@ -276,26 +276,54 @@ def test_brokers_may_command_over_further_listeners_while_their_own_changes() ->
         _ = other.command_listeners
 
 
+LISTENERS_OF_THREE = (
+    "listeners=OUT://:1,IN.SIDE://:2,CONTROLLER://:3\ncontroller.listener.names=CONTROLLER\n"
+    "listener.security.protocol.map=OUT:SSL,IN.SIDE:SSL\n"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("listener.name.owt.ssl.client.auth", "no listener is called so; use one of out, in.side, controller"),
-        ("listener.name.OUT.ssl.client.auth", "no listener is called so; write listener.name.out.ssl.client.auth"),
-        ("listener.name.out.ssl.client.auth", None),
-        ("listener.name.in.side.ssl.client.auth", None),
-        ("listener.name.controller.ssl.client.auth", None),
+        ("x.ssl.client.auth", "no listener is called so; use one of out, in.side, controller"),
+        ("owt.ssl.client.auth", "no listener is called so; did you mean listener.name.out.ssl.client.auth?"),
+        ("OUT.ssl.client.auth", "no listener is called so; write listener.name.out.ssl.client.auth"),
+        ("out.ssl.client.auht", "this name; did you mean listener.name.out.ssl.client.auth?"),
+        ("in.side.ssl.client.auht", "this name; did you mean listener.name.in.side.ssl.client.auth?"),
+        ("out.sasl.enabled.mechansims", "this name; did you mean listener.name.out.sasl.enabled.mechanisms?"),
+        ("out.plain.sasl.jaas.confg", "this name; did you mean listener.name.out.plain.sasl.jaas.config?"),
+        ("out.confluent.licence", "this name; correct or remove it"),
     ],
 )
-def test_a_setting_of_a_listener_that_is_not_there_is_warned_of(name: str, said: str | None) -> None:
-    """A misspelt name asked no client for its certificate, without a word."""
-    given = {
-        "listeners": "OUT://:1,IN.SIDE://:2,CONTROLLER://:3",
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "OUT:SSL,IN.SIDE:SSL",
-    }
-    expected = [] if said is None else [f"--set: {name} has no effect, as {said}"]
-    found = BrokerConfig.load(None, given | {name: "required"}).warnings
-    assert [text for text in found if "listener.name" in text] == expected
+def test_a_misspelt_setting_of_a_listener_is_an_unknown_setting(name: str, said: str, tmp_path: Path) -> None:
+    """It asked no client for its certificate, and was called a setting of Kafka's that has no effect."""
+    file = tmp_path / "server.properties"
+    file.write_text(LISTENERS_OF_THREE)
+    full = f"listener.name.{name}"
+    with pytest.raises(ConfigError) as refused:
+        load(file, [f"{full}=required"], [])
+    shown = "[hidden]" if "jaas" in name else "required"
+    assert str(refused.value).startswith(f"--set: {full}={shown}: ")
+    assert said in str(refused.value)
+    file.write_text(f"{LISTENERS_OF_THREE}{full}=required")
+    (warning,) = load(file, [], []).warnings
+    assert f"{full} has no effect" in warning
+    assert said in warning
+
+
+@pytest.mark.parametrize("name", ["out", "in.side", "controller"])
+def test_a_setting_of_a_listener_that_is_there_is_taken_without_a_word(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(LISTENERS_OF_THREE)
+    assert load(file, [f"listener.name.{name}.ssl.client.auth=required"], []).warnings == []
+
+
+@pytest.mark.parametrize("name", ["out.ssl.provider", "in.side.num.network.threads", "out.log.flush.interval.ms"])
+def test_kafkas_settings_that_have_no_effect_for_a_listener_are_no_misspelt_ones(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(LISTENERS_OF_THREE)
+    (warning,) = load(file, [f"listener.name.{name}=1"], []).warnings
+    assert warning == f"--set: listener.name.{name} is a Kafka setting that has no effect here"
 
 
 def test_where_a_program_names_its_listener_as_it_listens_no_setting_is_warned_of() -> None:
