@@ -254,11 +254,12 @@ def _run_cluster(arguments: argparse.Namespace) -> int:
 
     folder = arguments.data or DEFAULT_FOLDER
     check_brokers(folder, arguments.brokers)
+    settings = _cluster_settings(arguments)
     addresses = _addresses(arguments)
     _check_addresses([folder], map(_pair, addresses.values()))
     cluster = Cluster(
-        arguments.brokers, folder, listen=addresses, config=arguments.config,
-        overrides=_cluster_settings(arguments), racks=_racks(arguments),
+        arguments.brokers, folder, listen=addresses, config=arguments.config, overrides=settings,
+        racks=_racks(arguments),
     )  # fmt: skip
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     stop = threading.Event()
@@ -329,10 +330,13 @@ def _run_child(arguments: argparse.Namespace) -> int:
 
 
 def _cluster_settings(arguments: argparse.Namespace) -> list[str | RawSetting]:
-    """`--set` of all brokers. Raises `ConfigError` for what each must have of its own, and for another coordination."""
+    """`--set` of all brokers. Raises `ConfigError` for what each must have of its own, for another coordination, and
+    for protection that these brokers would not have."""
+    from logkernel.cli.cluster_protection import check, refuse_secure
     from logkernel.config.sources import RawSetting
     from logkernel.errors import ConfigError
 
+    refuse_secure(arguments)
     for option, given in (("--coordination", arguments.coordination), ("--node-id", arguments.node_id)):
         if given is not None:
             raise ConfigError(
@@ -351,7 +355,10 @@ def _cluster_settings(arguments: argparse.Namespace) -> list[str | RawSetting]:
                 f"--set {word}: with --brokers each broker has its own {name}; use --data DIR and --listen HOST:PORT"
             )
     release = arguments.as_version
-    return [*arguments.settings, *([] if release is None else [RawSetting(AS_VERSION[0], release, "--as-version")])]
+    settings = [*arguments.settings, *([] if release is None else [RawSetting(AS_VERSION[0], release, "--as-version")])]
+    if arguments.child is None:
+        check(arguments, settings)
+    return settings
 
 
 def _racks(arguments: argparse.Namespace) -> dict[int, str]:
