@@ -129,6 +129,10 @@ class Broker:
     def start(self) -> None:
         """Open the directories, recover what was not closed cleanly, lead what is led here without an order."""
         self.governance.open()
+        if self._authorization is not None:
+            from logkernel.broker.authorization.chosen import warn_of_nobody
+
+            warn_of_nobody(self.runtime.config, self.metadata.image.acls)
         self.quotas.cluster_changed()
         for declared in self.runtime.kernel.services():
             self.router.add(self.services.host(declared))
