@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,8 +52,12 @@ def warn_of_unenforced_acls(admin: Admin) -> None:
         click.echo(f"logkernel: warning: {UNENFORCED_ACLS}", err=True)
 
 
-def _warn_of_users(admin: Admin) -> None:
-    """Print a warning on stderr if the broker is logkernel's, and none of its listeners speaks SASL."""
+def _warn_of_users(connection: ConnectionOptions, admin: Admin) -> None:
+    """Print a warning on stderr if the broker is logkernel's, and none of its listeners speaks SASL. Of a folder, the
+    listeners that its broker will have are not known: say nothing, and let the log say nothing."""
+    if connection.data is not None:
+        logging.getLogger("logkernel.access").setLevel(logging.ERROR)
+        return
     settings = _settings(admin)
     if settings is None:
         return
@@ -262,7 +267,7 @@ def users() -> None:
 def list_users(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """List users NAMES, or all, with the mechanisms of their passwords."""
     with connection.admin() as admin:
-        _warn_of_users(admin)
+        _warn_of_users(connection, admin)
         found = admin.describe_user_scram_credentials(names or None)
     if as_json:
         for user, rows in found.items():
@@ -314,7 +319,7 @@ def set_user(
     if not password:
         raise click.UsageError("the password is empty; give one that is not")
     with connection.admin() as admin:
-        _warn_of_users(admin)
+        _warn_of_users(connection, admin)
         for mechanism in mechanisms or MECHANISMS:  # a request may name a user once
             admin.alter_user_scram_credentials(ScramUpsertion(name, password, mechanism, iterations))
             _said(name, mechanism, "Set", as_json)
@@ -329,7 +334,7 @@ def delete_user(name: str, mechanisms: tuple[str, ...], connection: ConnectionOp
     from logkernel.client.admin.access import ScramDeletion
 
     with connection.admin() as admin:
-        _warn_of_users(admin)
+        _warn_of_users(connection, admin)
         for mechanism in mechanisms or [it.mechanism for it in admin.describe_user_scram_credentials([name])[name]]:
             admin.alter_user_scram_credentials(ScramDeletion(name, mechanism))
             _said(name, mechanism, "Deleted", as_json)
