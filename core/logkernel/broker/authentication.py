@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from logkernel.broker.delegation_tokens import DelegationTokens
     from logkernel.broker.unknown_users import UnknownUsers
     from logkernel.config.broker import BrokerConfig
+    from logkernel.security.repeats import Repeats
     from logkernel.security.sasl.scram import ScramCredential, ScramToken
 
 log = logging.getLogger("logkernel.security")
 
 SCRAM: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """Mechanism → its number in the cluster's metadata."""
+MAX_EACH: Final = 20
+"""Different failures of one client's host that are written in a window; a user's name is part of some."""
+MAX_ALL: Final = 500
 
 
 class _Protected:
@@ -50,6 +54,8 @@ class Authentication:
         self._tokens = tokens
         self._unknown = unknown
         self._protected: dict[str, _Protected] = {}
+        self._repeats: Repeats | None = None
+        """Counts logins that fail again; of all listeners."""
 
     def of(self, listener: str) -> ListenerSecurity | None:
         """What protects a listener, by the settings in force now; None: it speaks plain text and asks nothing.
@@ -79,10 +85,19 @@ class Authentication:
         self._protected[listener] = _Protected(config, settings, security)
         return security
 
+    def close(self) -> None:
+        """Log what was counted; the broker stops."""
+        if self._repeats is not None:
+            self._repeats.close()
+
     def _make(self, listener: str, protocol: str, settings: dict[str, str]) -> ListenerSecurity:
         from logkernel.security.listener import ListenerProtection
+        from logkernel.security.repeats import Repeats
 
         runtime = self._runtime
+        if self._repeats is None:
+            label = "authentication failed: host"
+            self._repeats = Repeats(log, label, runtime.after, max_each=MAX_EACH, max_all=MAX_ALL)
         try:
             return ListenerProtection(
                 listener,
@@ -91,6 +106,7 @@ class Authentication:
                 credential_of=self._credential,
                 token_of=self._token,
                 unknown_of=lambda mechanism: self._unknown().told(SCRAM[mechanism]),
+                repeats=self._repeats,
                 checker_of=lambda name: runtime.kernel.password_checker(name, runtime.config),
                 wall_ms=runtime.clock.wall_ms,
             )

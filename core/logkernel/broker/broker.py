@@ -156,6 +156,7 @@ class Broker:
         self.governance.close()
         self.moves.close()
         self.cleaner.stop()
+        self.authentication.close()
         if self._authorization is not None:
             self._authorization.audit.close()
         self.metadata.close()

@@ -23,6 +23,7 @@ from logkernel.vocabulary import ANONYMOUS, Principal, Secret
 
 if TYPE_CHECKING:
     from logkernel.security.principals import PrincipalMapping
+    from logkernel.security.repeats import Repeats
     from logkernel.security.sasl.scram import ScramCredential, ScramToken, UnknownUser
     from logkernel.security.tls import TlsSession, TlsSettings
     from logkernel.security.tls_contexts import ReloadingContext
@@ -56,9 +57,11 @@ class ListenerProtection:
         checker_of: CheckerOf,
         token_of: TokenOf,
         unknown_of: UnknownOf,
+        repeats: Repeats,
         wall_ms: Callable[[], int],
     ) -> None:
-        """`settings` are `BrokerConfig.security_settings` of the listener. Raises `ConfigError`."""
+        """`settings` are `BrokerConfig.security_settings` of the listener; `repeats` counts logins that fail again.
+        Raises `ConfigError`."""
         self.name = name
         self.max_receive_bytes = int(settings["sasl.server.max.receive.size"])
         self.failure_delay_ms = int(settings["connection.failed.authentication.delay.ms"])
@@ -70,6 +73,7 @@ class ListenerProtection:
         self._checker_of = checker_of
         self._token_of = token_of
         self._unknown_of = unknown_of
+        self._repeats = repeats
         self._wall_ms = wall_ms
         self._context: ReloadingContext | None = None
         self._mapping: PrincipalMapping | None = None
@@ -108,9 +112,10 @@ class ListenerProtection:
 
     def rejected(self, peer: str, mechanism: str, error: BaseException) -> None:
         level, details = (logging.INFO, None) if isinstance(error, LogkernelError) else (logging.ERROR, error)
-        event = "authentication failed: peer=%s listener=%s mechanism=%s: %s%s"
         known_here = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))  # clients are not told these
-        log.log(level, event, peer, self.name, mechanism, error, known_here, exc_info=details)
+        what = f"listener={self.name} mechanism={mechanism}: {error}{known_here}"
+        if self._repeats.is_new(peer.rpartition(":")[0], what):
+            log.log(level, "authentication failed: peer=%s %s", peer, what, exc_info=details)
 
     # ------------------------------------------------------------ TLS
 

@@ -39,6 +39,7 @@ from logkernel.vocabulary import ANONYMOUS, FileSlice, Principal
 from . import registry
 from .codecs import OWN_KEYS, SASL_HANDSHAKE, ApiCodec, PendingResponse
 from .frames import MIN_REQUEST, REQUEST_HEAD, diagnose, read_client_id, skip_tags
+from .refused import Refused, write
 from .releases import NEWEST, Release
 from .sasl_gate import Offload
 from .sasl_server import Pause, SaslConnection
@@ -112,6 +113,7 @@ class ServerConnection:
         "_most_unanswered",
         "_mute",
         "_read_ns",
+        "_refused",
         "_thread",
         "_times_reading",
         "_versions",
@@ -145,6 +147,7 @@ class ServerConnection:
         defer: Callable[..., Any],
         release: Release = NEWEST,
         security: ListenerSecurity | None = None,
+        refused: Refused = write,
         pause: Pause | None = None,
         offload: Offload | None = None,
         mono_ns: Callable[[], int] = no_clock,
@@ -163,6 +166,7 @@ class ServerConnection:
         self.id = connection_id
         self._client_host = client_host
         self._listener = listener
+        self._refused = refused
         self._limit = max_request_bytes
         """Of a request; below 0 every frame is a token of SASL."""
         self.principal: Principal | None = ANONYMOUS if security is None else None
@@ -496,7 +500,7 @@ class ServerConnection:
 
     def refuse(self, why: str) -> None:
         """End the connection; `why` says what the peer sent."""
-        log.warning("connection refused peer=%s listener=%s: it sent %s", self.peer, self._listener, why)
+        self._refused(self._listener, self.peer, self._client_host, f"it sent {why}")
         self._end(REFUSED)
         if not self._feeding:
             self._wake()

@@ -21,6 +21,7 @@ from .admission import Admissions
 from .codecs import ApiCodec
 from .connection import OPEN, ServerConnection
 from .polling import busy_poll
+from .refused import RefusedConnections
 from .releases import NEWEST, release
 from .request_buffer import SHARED_BYTES, RequestBuffer, new_buffer
 from .sending import Sender
@@ -122,6 +123,7 @@ class Connection(asyncio.BufferedProtocol):
             defer=listener.loop.call_soon_threadsafe,
             release=listener.release,
             security=self._security,
+            refused=listener.refused.refused,
             pause=listener.pause,
             offload=listener.offload,
             mono_ns=perf_counter_ns,
@@ -155,7 +157,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._meet(tls)
                 self._handle(self.buffer.received(size))
         except SslAuthenticationException as error:
-            log.warning("connection refused peer=%s listener=%s: %s", machine.peer, self._listener.name, error)
+            self._listener.refused.refused(self._listener.name, machine.peer, self.host, str(error))
             self.sender.send_records()  # with the alert that says why
             self.transport.close()
             return
@@ -319,6 +321,7 @@ class TcpListener:
         self.ids = count(1)
         self.connections: set[Connection] = set()
         self.per_ip: Counter[str] = Counter()
+        self.refused = RefusedConnections(self.loop)
         self.shared = new_buffer(SHARED_BYTES) if sys.platform != "win32" else None
         self._admissions = Admissions(self.loop, partial(door.admit, name))
         self._servers: list[asyncio.Server] = []
@@ -403,7 +406,7 @@ class TcpListener:
             self._last = None
 
     def _turn_away(self, connection: Connection, why: str) -> None:
-        log.warning("connection refused peer=%s listener=%s: %s", connection.machine.peer, self.name, why)
+        self.refused.refused(self.name, connection.machine.peer, connection.host, why)
         connection.transport.abort()
 
     def _sweep_later(self) -> None:
@@ -424,6 +427,7 @@ class TcpListener:
         if self._sweeper is not None:
             self._sweeper.cancel()
         self._admissions.close()
+        self.refused.close()
         if self._login_threads is not None:
             self._login_threads.close()
         for server in self._servers:

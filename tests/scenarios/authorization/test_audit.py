@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from logkernel.broker.authorization.audit import MAX_ALL, MAX_COUNTED, MAX_EACH, WINDOW_MS, Audit, shown
+from logkernel.broker.authorization.audit import MAX_ALL, MAX_EACH, Audit, shown
 from logkernel.contracts import RequestContext
 from logkernel.requests import cluster, data, groups, offsets
+from logkernel.security.repeats import MAX_COUNTED, WINDOW_MS
 from logkernel.vocabulary import AclOperation, Principal, ResourceType
 
 

@@ -285,6 +285,23 @@ def test_a_user_that_is_added_can_log_in_until_it_is_deleted(plain: Secure) -> N
                 assert write_and_read(other, mechanism) == [b"one", b"two"]
 
 
+def test_logins_that_fail_again_are_counted(plain: Secure) -> None:
+    """A client that connects again and again with a wrong password wrote a line for each."""
+    for _ in range(3):
+        with (
+            pytest.raises(SaslAuthenticationFailed),
+            logkernel.connect(plain.address, **login("PLAIN", "ann", "guess")) as log,
+            log.admin() as admin,
+        ):
+            admin.list_topics()
+    assert plain.broker.log().count("authentication failed: ") == 1
+    plain.broker.terminate()
+    told = plain.broker.log().splitlines()
+    (counted,) = (line for line in told if "authentication failed: host=" in line)
+    assert " host=127.0.0.1 listener=OUT mechanism=PLAIN: invalid user" in counted
+    assert re.search(r" and \d+ more before the broker stopped", counted)
+
+
 def test_the_log_tells_who_has_no_password_for_a_mechanism(plain: Secure) -> None:
     """An operator saw only that a user name or password was wrong, where a user had a password for the other one."""
     with logkernel.connect(plain.address, **plain.settings) as log, log.admin() as admin:

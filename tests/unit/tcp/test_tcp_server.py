@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from logkernel.plugins.transport.tcp.refused import MAX_EACH
 from logkernel.requests.data import (
     PartitionProduceResponse,
     ProduceResponse,
@@ -362,3 +363,49 @@ def test_every_address_is_listened_on(run: Any, door: Any, host: str) -> None:
         await listener.close()
 
     run(scenario())
+
+
+def test_strangers_that_come_again_are_counted(
+    run: Any, door: Any, wire: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client with a wrong protocol connected twenty times a second, for ever, and each was a line."""
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        for kind in ("http", "tls", "http", "http", "tls"):
+            reader, writer = await dial(listener)
+            writer.write(STRANGERS[kind][0])
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+        await listener.close()
+
+    with caplog.at_level(logging.INFO, "logkernel.tcp"):
+        run(scenario())
+    first, second, *counted = caplog.messages
+    assert "connection refused peer=127.0.0.1:" in first
+    assert "HTTP" in first
+    assert "TLS" in second
+    assert [one.partition(" listener=")[0] for one in counted] == ["connection refused host=127.0.0.1"] * 2
+    assert counted[0].endswith(" and 2 more before the broker stopped")
+    assert counted[1].endswith(" and 1 more before the broker stopped")
+
+
+def test_a_host_that_sends_ever_other_nonsense_writes_some_lines_and_is_counted(
+    run: Any, door: Any, wire: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        for size in range(MAX_EACH + 5):
+            reader, writer = await dial(listener)
+            writer.write(struct.pack(">i", -5 - size) + b"xxxx")
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+        await listener.close()
+
+    with caplog.at_level(logging.INFO, "logkernel.tcp"):
+        run(scenario())
+    assert len(caplog.messages) == MAX_EACH + 1
+    told = "connection refused host=127.0.0.1 and 5 more before the broker stopped that are not written"
+    assert caplog.messages[-1] == told
