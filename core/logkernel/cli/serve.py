@@ -215,13 +215,15 @@ def _run_broker(arguments: argparse.Namespace) -> int:
     made = None
     settings = _overrides(arguments)
     if arguments.secure:
-        made, more = _secure(arguments)
+        made, more = _secure(arguments, settings)
         settings += more
     broker = build(arguments.config, settings, serves=True)
     listeners = broker.addresses.configured_listeners()
     importing = threading.Thread(target=_import_event_loop)
     importing.start()
     try:
+        if made is None:
+            _check_protected(broker)
         _check_addresses(broker.logs.paths, [(host, port) for _, host, port in listeners])
         broker.start()
         importing.join()
@@ -240,10 +242,20 @@ def _run_broker(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _secure(arguments: argparse.Namespace) -> tuple[Development, list[RawSetting]]:
+def _secure(arguments: argparse.Namespace, given: Sequence[str | RawSetting]) -> tuple[Development, list[RawSetting]]:
     from logkernel.cli.secure import prepare
 
-    return prepare(arguments, arguments.data or DEFAULT_FOLDER, arguments.listen or DEFAULT_LISTEN)
+    return prepare(arguments, DEFAULT_FOLDER, arguments.listen or DEFAULT_LISTEN, given)
+
+
+def _check_protected(broker: Broker) -> None:
+    """Raise `ConfigError` for a folder of `--secure` that would be served to everybody."""
+    from logkernel.storage.names import SECURITY_FOLDER
+
+    if any(os.path.isdir(os.path.join(path, SECURITY_FOLDER)) for path in broker.logs.paths):
+        from logkernel.cli.secure import check_protected
+
+        check_protected(broker.runtime.config, broker.logs.paths)
 
 
 def _run_cluster(arguments: argparse.Namespace) -> int:

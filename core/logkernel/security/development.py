@@ -67,14 +67,25 @@ class Development:
         }
 
 
+def planned(folder: str | os.PathLike[str]) -> Development:
+    """Where all of it lies in `folder`, made or not: the password is left out."""
+    place = Path(folder)
+    return Development(place / CA, place / BROKER, place / CLIENT, FIRST_USER, "")
+
+
+def is_made(folder: str | os.PathLike[str]) -> bool:
+    """Whether `obtain` made all of it in `folder`."""
+    found = planned(folder)
+    return all(path.exists() for path in (found.ca, found.broker, found.client))
+
+
 def obtain(folder: str | os.PathLike[str], hosts: Iterable[str] = (), users: Iterable[str] = ()) -> Development:
     """Make what is missing in `folder`, for a broker that clients reach at `hosts`, localhost and this machine's name.
     Each of `users` gets a certificate with its name (CN), at `Development.user_file`.
 
     Raises `ConfigError` if the package `cryptography` is missing, the folder can't be written or has half of it.
     """
-    place = Path(folder)
-    found = Development(place / CA, place / BROKER, place / CLIENT, FIRST_USER, "")
+    place, found = Path(folder), planned(folder)
     there = [path.exists() for path in (found.ca, found.broker, found.client)]
     if any(there) and not all(there):
         missing = ", ".join(
