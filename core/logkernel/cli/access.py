@@ -140,8 +140,10 @@ def add_acl(
     connection: ConnectionOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Allow PRINCIPAL an OPERATION on a resource, e.g. `acls add User:ann read topic orders`."""
+    from logkernel.cli.acl_words import check_hosts
     from logkernel.client.admin.access import AclBinding
 
+    check_hosts(host)
     rule = AclBinding(resource, name, principal, operation, "deny" if deny else "allow", host, pattern)
     with connection.admin() as admin:
         warn_of_unenforced_acls(admin)

@@ -71,7 +71,7 @@ def acl(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """Add, remove or list ACLs, with the options of kafka-acls.
 
     E.g. `acl --add --allow-principal User:ann --consumer --topic orders --group app`."""
-    from logkernel.cli.acl_words import bindings, exactly, filters
+    from logkernel.cli.acl_words import bindings, check_hosts, exactly, filters
 
     actions = [action for action in ("add", "remove", "list") if given.pop(action)]
     listed, force = given.pop("listed"), given.pop("force")
@@ -93,6 +93,8 @@ def acl(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
         wanted = filters(asked)
     else:
         rules = bindings(asked)
+        if action == "add":
+            check_hosts(*asked.allowed_hosts, *asked.denied_hosts)
         wanted = [exactly(rule) for rule in rules]
     with connection.admin() as admin:
         warn_of_unenforced_acls(admin)

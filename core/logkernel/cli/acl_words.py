@@ -57,6 +57,20 @@ class Asked:
         return any(given) or self.producer or self.consumer
 
 
+def check_hosts(*hosts: str) -> None:
+    """Raise `ConfigError` for a host that no client has: brokers compare addresses, so a name matches nothing."""
+    import ipaddress
+
+    for host in hosts:
+        try:
+            if host != "*":
+                ipaddress.ip_address(host)
+        except ValueError:
+            raise ConfigError(
+                f"the host {host!r} is no address, so no client has it; give an IP address, or *"
+            ) from None
+
+
 def bindings(asked: Asked) -> list[AclBinding]:
     """The ACLs that are added, or removed. Raises `ConfigError` for options that make none."""
     if not asked.resources:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from shells import Shell
 
 
@@ -107,6 +108,21 @@ def test_acls_with_the_words_of_kafka_acls(shell: Shell) -> None:
     shell("cluster acl --list --add", 2)
     shell("cluster acl --topic orders", 2)
     shell("cluster acl --remove", 2)
+
+
+@pytest.mark.parametrize("host", ["localhost", "10.0.0.0/8", "broker1.example.com"])
+def test_an_acl_for_a_host_that_no_client_has_is_refused(host: str, shell: Shell) -> None:
+    """It was added, and matched nothing."""
+    rule = "cluster acl --add --deny-principal User:bob --topic orders --deny-host"
+    shell(f"{rule} {host}", 2)
+    assert f"the host {host!r} is no address, so no client has it; give an IP address, or *" in shell.error
+    shell(f"cluster acls add User:bob read topic orders --host {host}", 2)
+    shell(rule.replace("deny", "allow") + f" {host}", 2)
+    assert shell.rows("cluster acl --list") == []
+    for address in ("10.0.0.1", "::1", "*"):
+        shell(f"{rule} {address}")
+    assert len(shell.rows("cluster acl --list")) == 3
+    shell(f"cluster acl --remove --deny-principal User:bob --topic orders --deny-host {host}")
 
 
 def test_a_removal_of_all_asks_first(shell: Shell) -> None:
