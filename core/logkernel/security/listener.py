@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
+from logkernel.config.definitions import PER_LISTENER
 from logkernel.contracts import Login, PasswordChecker, ServerMechanism
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.security import jaas
@@ -180,7 +181,7 @@ class ListenerProtection:
         options = self._login("plain")
         if not options:
             raise self._wrong(
-                "plain.sasl.jaas.config",
+                f"{PER_LISTENER}{self.name.lower()}.plain.sasl.jaas.config",
                 "PLAIN has no users",
                 'give org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";',
             )
@@ -191,9 +192,11 @@ class ListenerProtection:
         }
         if not passwords:
             log.warning(
-                "listener %s: nobody can log in by PLAIN, as plain.sasl.jaas.config has no users; "
+                "listener %s: nobody can log in by PLAIN, as %s%s.plain.sasl.jaas.config has no users; "
                 'add user_NAME="PASSWORD"',
                 self.name,
+                PER_LISTENER,
+                self.name.lower(),
             )
 
         def check(user: str, password: str) -> bool:
@@ -219,9 +222,20 @@ class ListenerProtection:
 
     def _oauthbearer(self) -> Callable[[str], Any]:
         from logkernel.security.sasl.oauthbearer import OAuthBearerServer
-        from logkernel.security.tokens.listener_keys import validator_of
+        from logkernel.security.tokens.listener_keys import is_unsecured, validator_of
 
-        validate = validator_of(self._of("oauthbearer"), self._login("oauthbearer"), lambda: self._wall_ms() / 1000)
+        settings = self._of("oauthbearer")
+        validate = validator_of(settings, self._login("oauthbearer"), lambda: self._wall_ms() / 1000)
+        if is_unsecured(settings):
+            log.warning(
+                "listener %s: OAUTHBEARER takes unsecured tokens, which anybody can make for any user; set "
+                "sasl.oauthbearer.jwks.endpoint.url instead of the handler, except for a test", self.name,
+            )  # fmt: skip
+        elif not settings.get("sasl.oauthbearer.expected.audience", "").strip():
+            log.warning(
+                "listener %s: OAUTHBEARER takes tokens for any audience, so one for another service lets its owner in; "
+                "set sasl.oauthbearer.expected.audience", self.name,
+            )  # fmt: skip
         return lambda _: OAuthBearerServer(validate)
 
     def _gssapi(self) -> Callable[[str], Any]:

@@ -334,7 +334,8 @@ def test_a_listener_that_lets_in_nobody_or_anybody_is_warned_of(start_broker: St
         listen="IN://127.0.0.1:0,OUT://127.0.0.1:0",
     )  # fmt: skip
     assert "listener IN: ssl.client.auth=required without a truststore lets in who has a certificate" in broker.log()
-    assert "listener OUT: nobody can log in by PLAIN, as plain.sasl.jaas.config has no users" in broker.log()
+    nobody = "listener OUT: nobody can log in by PLAIN, as listener.name.out.plain.sasl.jaas.config has no users"
+    assert nobody in broker.log()
     assert "pl4nted" not in broker.log()
 
 
@@ -458,6 +459,9 @@ def test_an_unsecured_token_is_refused_where_keys_sign_tokens(tokens: Callable[[
         admin.list_topics()
 
 
+NO_USERS = "listener.name.sasl_plaintext.plain.sasl.jaas.config: PLAIN has no users; give"
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -465,7 +469,7 @@ def test_an_unsecured_token_is_refused_where_keys_sign_tokens(tokens: Callable[[
             ["listeners=SASL_PLAINTEXT://127.0.0.1:0"],
             "GSSAPI, Kafka's default mechanism, has no keytab; give com.sun",
         ),
-        (["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=PLAIN"], "PLAIN has no users; give"),
+        (["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=PLAIN"], NO_USERS),
         (["listeners=OUT://127.0.0.1:0"], "add OUT:PROTOCOL to listener.security.protocol.map"),
         (["listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=OAUTHBEARER"], "OAUTHBEARER has no keys"),
         (["listeners=SSL://127.0.0.1:0"], "ssl.keystore.location: the listener speaks TLS and has no key; name a file"),

@@ -38,6 +38,33 @@ def broker(start_broker: Callable[..., Any], tmp_path: Path) -> Any:
     )  # fmt: skip
 
 
+AUDIENCE = "OAUTHBEARER takes tokens for any audience"
+UNSECURED = "OAUTHBEARER takes unsecured tokens, which anybody can make for any user"
+
+
+def test_tokens_for_any_audience_are_warned_of(broker: Any, start_broker: Callable[..., Any], tmp_path: Path) -> None:
+    """A token that the same provider issued for another service lets its owner in."""
+    assert AUDIENCE not in broker.log()
+    other = start_broker(
+        "--set", "sasl.enabled.mechanisms=OAUTHBEARER",
+        "--set", f"sasl.oauthbearer.jwks.endpoint.url={(tmp_path / 'keys.json').as_uri()}",
+        listen="SASL_PLAINTEXT://127.0.0.1:0",
+    )  # fmt: skip
+    assert other.log().count(AUDIENCE) == 1
+    assert UNSECURED not in other.log()
+
+
+def test_unsecured_tokens_are_warned_of(start_broker: Callable[..., Any]) -> None:
+    handler = "OAuthBearerUnsecuredValidatorCallbackHandler"
+    other = start_broker(
+        "--set", "sasl.enabled.mechanisms=OAUTHBEARER",
+        "--set", f"listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler.class={handler}",
+        listen="SASL_PLAINTEXT://127.0.0.1:0",
+    )  # fmt: skip
+    assert other.log().count(UNSECURED) == 1
+    assert AUDIENCE not in other.log()
+
+
 def test_a_signed_token_lets_a_client_in(broker: Any, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(signed())
     with logkernel.connect(broker.bootstrap, **settings(tmp_path / "token")) as log, log.producer() as producer:

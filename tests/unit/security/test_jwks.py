@@ -296,9 +296,10 @@ def test_keys_come_once_a_failed_endpoint_is_back(caplog: pytest.LogCaptureFixtu
         finally:
             refresh.close()
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+    assert all("tokens are not read yet: " in record.getMessage() for record in caplog.records)
 
 
-def test_a_failed_refresh_keeps_the_keys() -> None:
+def test_a_failed_refresh_keeps_the_keys(caplog: pytest.LogCaptureFixture) -> None:
     with serving((200, jwks("rsa-1")), (500, b"")) as provider:
         refresh = KeyRefresh(JwksEndpoint(Endpoint(provider.url("/jwks")), refresh_ms=1, retry_backoff_ms=1))
         try:
@@ -306,6 +307,8 @@ def test_a_failed_refresh_keeps_the_keys() -> None:
             assert "rsa-1" in refresh.present()
         finally:
             refresh.close()
+    assert "tokens are not refreshed: " in caplog.text
+    assert "not read yet" not in caplog.text
 
 
 def test_keys_may_be_in_a_file(tmp_path: Path) -> None:

@@ -95,7 +95,9 @@ class KeyRefresh:
         try:
             self._keys = self._settings.fetch()
         except (ConfigError, HttpFailed) as error:
-            logger.error("the keys of OAUTHBEARER's tokens are not refreshed: %s", error)
+            logger.error(
+                "the keys of OAUTHBEARER's tokens are not %s: %s", "refreshed" if self._keys else "read yet", error
+            )
             pause_ms = self._settings.retry_backoff_ms << min(self._failures, 20)
             self._failures += 1
             return min(pause_ms, self._settings.retry_backoff_max_ms) / 1000

@@ -29,7 +29,7 @@ def validator_of(
     It fetches the keys once, which may wait, and refreshes them on a thread as long as the function is held. No class
     is loaded: unsecured tokens are taken where the handler's name says so, and only then.
     """
-    handler = settings.get(HANDLER, "").rpartition(".")[2]
+    handler = _handler(settings)
     if handler == _UNSECURED:
         return _unsecured(options, now)
     if handler not in ("", _BY_KEYS):
@@ -56,6 +56,15 @@ def validator_of(
         read(f"{_PREFIX}sub.claim.name") or "sub",
         read(f"{_PREFIX}scope.claim.name") or "scope",
     )
+
+
+def is_unsecured(settings: Mapping[str, str]) -> bool:
+    """Whether the listener takes tokens that nobody signed."""
+    return _handler(settings) == _UNSECURED
+
+
+def _handler(settings: Mapping[str, str]) -> str:
+    return settings.get(HANDLER, "").rpartition(".")[2]
 
 
 def _unsecured(options: Mapping[str, str], now: Callable[[], float]) -> UnsecuredValidator:
