@@ -450,13 +450,14 @@ class DelegationTokenOwnerMismatch(KafkaError):
 
 
 class DelegationTokenRequestNotAllowed(KafkaError):
-    """Delegation tokens cannot be requested over this connection."""
+    """Delegation tokens cannot be requested over this connection; log in by SASL without a token, or with a certificate
+    of your own."""
 
     code = 64
 
 
 class DelegationTokenAuthorizationFailed(KafkaError):
-    """Not authorized to use the delegation token."""
+    """Not authorized to use the delegation token; ask for an ACL."""
 
     code = 65
 

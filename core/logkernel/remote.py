@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from logkernel.client.cluster.bootstrap import bootstrap_addresses
 from logkernel.client.cluster.bootstrap_client import BootstrapClient
+from logkernel.client.cluster.permissions import explained
 from logkernel.client.factory import ClientFactory
 from logkernel.client.settings.producer import load_producer
 from logkernel.client.settings.table import channel_settings
@@ -41,11 +42,11 @@ def delete_request(name: str) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topic_names=[name], timeout_ms=60_000, topics=[DeleteTopicState(name)])
 
 
-def raise_for(rows: Any) -> None:
-    """Raise the error of the first row that has one."""
+def raise_for(rows: Any, request: str) -> None:
+    """Raise the error of the first row that has one; `request` is one of `permissions.OPERATIONS`."""
     for row in rows:
         if row.error_code:
-            raise error_for(row.error_code, row.error_message, about=row.name)
+            raise explained(error_for(row.error_code, row.error_message, about=row.name), request)
 
 
 class RemoteLog:
@@ -60,7 +61,7 @@ class RemoteLog:
         self._common = {"bootstrap_servers": servers, **settings}
         self._source: Source | None = None
         self._factory = ClientFactory(self.kernel, self._common, weak=True)
-        values = load_producer(self._common)
+        values = load_producer(self._common, "client")
         setup = "socket.connection.setup.timeout.ms"
         settings = {setup: values[setup], **channel_settings(values)}
         self._broker = BootstrapClient(self.kernel, bootstrap_addresses(values), settings, transport)
@@ -128,11 +129,11 @@ class RemoteLog:
         `InvalidConfig`.
         """
         response = self.request(create_request(name, partitions, replication_factor, config, settings))
-        raise_for(response.topics)
+        raise_for(response.topics, "CreateTopics")
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises `UnknownTopicOrPartition`."""
-        raise_for(self.request(delete_request(name)).responses)
+        raise_for(self.request(delete_request(name)).responses, "DeleteTopics")
 
     def topics(self) -> dict[str, int]:
         """Return topic name → number of partitions, without internal topics."""

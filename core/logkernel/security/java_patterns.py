@@ -11,6 +11,8 @@ from logkernel.errors import ConfigError
 
 MAX_PATTERN_BYTES = 1_048_576
 """Memory that RE2 may take for one pattern."""
+_LACKS = ("perl operator", "escape sequence")
+"""What RE2 says of Java's constructs that it does not have."""
 _PART = re.compile(r"\\(?P<literal>.)|\$(?P<group>\d+)|(?P<text>[^\\$]+)", re.DOTALL)
 
 
@@ -51,10 +53,9 @@ def _compiled(setting: str, pattern: str) -> Any:
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error
-        raise ConfigError(
-            f"RE2 cannot run the pattern {pattern!r} of {setting} ({reason}); "
-            "write it without lookaround and backreferences"
-        ) from None
+        lacks = any(words in str(reason) for words in _LACKS)
+        remedy = "write it without lookaround and backreferences" if lacks else "correct it"
+        raise ConfigError(f"RE2 cannot run the pattern {pattern!r} of {setting} ({reason}); {remedy}") from None
 
 
 def _parts(setting: str, replacement: str, groups: int) -> list[str | int]:

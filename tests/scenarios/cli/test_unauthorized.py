@@ -17,7 +17,7 @@ from logkernel.cli import main
 from logkernel.cli.acl_words import OPERATIONS as WORDS
 from logkernel.client.admin.topics import NewTopic
 from logkernel.client.cluster.permissions import OPERATIONS, OPTIONS
-from logkernel.errors import GroupAuthorizationFailed, TransactionalIdAuthorizationFailed
+from logkernel.errors import GroupAuthorizationFailed, TopicAuthorizationFailed, TransactionalIdAuthorizationFailed
 from logkernel.testing import Kafka
 
 SETTINGS = {
@@ -131,6 +131,16 @@ def users(kafka: Kafka, tmp_path: Path, capfd: pytest.CaptureFixture[str], monke
     return Users(kafka, tmp_path, capfd, monkeypatch)
 
 
+def test_a_topic_of_python_names_the_acl_as_commands_do(users: Users, kafka: Kafka) -> None:
+    """It said "Authorization failed." alone."""
+    nobody = {name.replace(".", "_"): value for name, value in users.settings("nobody").items()}
+    with logkernel.connect(kafka.bootstrap_servers, **nobody) as log:
+        with pytest.raises(TopicAuthorizationFailed, match=r"--operation create --topic new$"):
+            log.create_topic("new")
+        with pytest.raises(TopicAuthorizationFailed, match=r"--operation delete --topic orders$"):
+            log.delete_topic("orders")
+
+
 @pytest.mark.parametrize("line", REFUSED)
 def test_a_refused_command_names_the_acl_which_allows_it(line: str, users: Users) -> None:
     wanted, allow = users.named("nobody", line)
@@ -160,10 +170,11 @@ def test_where_nobody_is_asked_an_empty_listing_is_just_empty(capfd: pytest.Capt
 
 
 def test_each_operation_is_one_of_its_resource() -> None:
-    assert set(OPTIONS.values()) <= set(WORDS)
+    of_option = {"user-principal": "user"}
+    assert {of_option.get(kind, kind) for kind in OPTIONS.values()} <= set(WORDS)
     for needed in OPERATIONS.values():
         for kind, operation in needed.items():
-            assert operation in WORDS[kind]
+            assert operation in WORDS[of_option.get(kind, kind)]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

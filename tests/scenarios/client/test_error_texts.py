@@ -52,6 +52,24 @@ def test_a_bad_setting_names_the_remedy(settings: dict[str, object], text: str) 
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"sasl_pasword": "x"}, "sasl.pasword: a client has no such setting; did you mean sasl.password?"),
+        (
+            {"security_protocol": "TLS"},
+            "security.protocol='TLS': there is no such value; use one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        ),
+        ({"security_protocol": "SASL_SLS"}, "there is no such value; did you mean SASL_SSL?"),
+    ],
+)
+def test_a_bad_setting_of_a_connection_names_the_remedy(settings: dict[str, object], text: str) -> None:
+    """It spoke of a producer, and repeated the words of Kafka's validator."""
+    with pytest.raises(ConfigError) as caught:
+        logkernel.connect("127.0.0.1:1", **settings)
+    assert text in str(caught.value)
+
+
 def test_an_unknown_topic_names_the_remedy() -> None:
     with logkernel.open(auto_create_topics_enable=False) as log, log.admin() as admin:
         text = tried(lambda: admin.describe_topics("nope"))

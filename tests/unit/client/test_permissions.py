@@ -11,6 +11,7 @@ from logkernel.client.cluster.permissions import OF_TOPICS_UNTOLD, OPERATIONS, a
 from logkernel.client.settings.producer import load_producer
 from logkernel.errors import (
     ClusterAuthorizationFailed,
+    DelegationTokenAuthorizationFailed,
     GroupAuthorizationFailed,
     InvalidTopicException,
     KafkaError,
@@ -37,6 +38,12 @@ ALLOW = "ask for an ACL: logkernel cluster acl --add --allow-principal User:NAME
         (Cluster, "broker 1", "DescribeLogDirs", f"{CLUSTER}; {ALLOW} describe --cluster"),
         (Topic, "g", "ConsumerGroupDescribe", f"g: {TOPIC}; {ALLOW} describe --topic NAME"),
         (Group, "g", "ConsumerGroupDescribe", f"g: {GROUP}; {ALLOW} describe --group g"),
+        (
+            DelegationTokenAuthorizationFailed,
+            "",
+            "CreateDelegationToken",
+            f"Not authorized to use the delegation token; {ALLOW} create-tokens --user-principal User:OWNER",
+        ),
         (Group, "g", "Odd", "g: not authorized to access the group; ask for an ACL"),
         (InvalidTopicException, "t", "Fetch", str(error_for(InvalidTopicException.code, about="t"))),
     ],

@@ -111,6 +111,18 @@ def test_a_pattern_that_re2_does_not_run_is_refused(pattern: str, capfd: pytest.
     assert "re2.cc" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("pattern", ["(", "a{1001}", "[z-a]", "+"])
+def test_a_pattern_that_is_wrong_everywhere_is_not_said_to_have_lookaround(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=r"; correct it$"):
+        PrincipalMapping(f"RULE:{pattern}/x/")
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)", "(?!a)b", "(?<!a)b", "(?<=a)b", "(?>a)", "(a)\\1"])
+def test_a_pattern_that_java_has_is_to_be_written_without_what_re2_lacks(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=r"; write it without lookaround and backreferences$"):
+        PrincipalMapping(f"RULE:{pattern}/x/")
+
+
 @pytest.mark.timeout(20)
 def test_a_pattern_that_is_a_bomb_elsewhere_takes_linear_time() -> None:
     """Java and Python would try 2^100,000 ways."""

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from logkernel.errors import (
     ClusterAuthorizationFailed,
+    DelegationTokenAuthorizationFailed,
     GroupAuthorizationFailed,
     KafkaError,
     TopicAuthorizationFailed,
@@ -27,6 +28,7 @@ OPTIONS: Final[Mapping[type[KafkaError], str]] = {
     GroupAuthorizationFailed: "group",
     ClusterAuthorizationFailed: "cluster",
     TransactionalIdAuthorizationFailed: "transactional-id",
+    DelegationTokenAuthorizationFailed: "user-principal",
 }
 """Error → the option of `logkernel cluster acl`."""
 OPERATIONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -40,6 +42,7 @@ OPERATIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "ConsumerGroupDescribe": {"group": "describe", "topic": "describe"},
     "ConsumerGroupHeartbeat": {"group": "read", "topic": "describe"},
     "CreateAcls": {"cluster": "alter"},
+    "CreateDelegationToken": {"user-principal": "create-tokens"},
     "CreatePartitions": {"topic": "alter"},
     "CreateTopics": {"topic": "create", "cluster": "create"},
     "DeleteAcls": {"cluster": "alter"},
@@ -103,13 +106,15 @@ OF_TOPICS_UNTOLD: Final = frozenset(
 )
 """Requests about several topics, or about a group with topics, whose error does not say which of these it is for."""
 PLACEHOLDER: Final = "NAME"
+OWNER: Final = "User:OWNER"
+"""Of a delegation token, where an error does not say who it is."""
 
 
 def command(operation: str, kind: str, name: str = "") -> str:
     """The command that allows it; `kind` is an option of `logkernel cluster acl`. "" is a name that is not known."""
     words = ["--operation", operation, f"--{kind}"]
     if kind != "cluster":
-        words.append(shlex.quote(name or PLACEHOLDER))
+        words.append(shlex.quote(name or (OWNER if kind == "user-principal" else PLACEHOLDER)))
     return f"logkernel cluster acl --add --allow-principal User:NAME {' '.join(words)}"
 
 

@@ -171,9 +171,10 @@ ALIASES: Final[Mapping[str, str]] = {
 """Deprecated name → setting. `block.on.buffer.full=true` waits forever, false as long as max.block.ms."""
 
 
-def load_producer(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all settings of a producer by Kafka's names, typed. Raises `ConfigError` with the remedy."""
-    values, plain = load_table("producer", PRODUCER, given, ALIASES, NOT_HERE)
+def load_producer(given: Mapping[str, Any], kind: str = "producer") -> dict[str, Any]:
+    """Return all settings of a producer by Kafka's names, typed. Raises `ConfigError` with the remedy, which speaks of
+    a `kind` of client."""
+    values, plain = load_table(kind, PRODUCER, given, ALIASES, NOT_HERE)
     _agree(values, plain)
     return values
 

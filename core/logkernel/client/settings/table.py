@@ -320,14 +320,18 @@ def _typed(setting: ClientSetting, value: Any) -> Any:
         if found is not None and setting.validator is not None:
             setting.validator(found)
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"{setting.name}={value!r}: {error}{_hint(setting, found)}") from None
+        raise ConfigError(f"{setting.name}={value!r}: {_unfit(setting, found, error)}") from None
     return found
 
 
-def _hint(setting: ClientSetting, value: Any) -> str:
-    words = getattr(setting.validator, "words", ())
-    near = nearest(value, words) if words and isinstance(value, str) else None
-    return f"; did you mean {near}?" if near else ""
+def _unfit(setting: ClientSetting, value: Any, error: Exception) -> str:
+    """Problem and remedy of a value that the setting's bounds do not have."""
+    words = [word for word in getattr(setting.validator, "words", ()) if word]
+    if not words:
+        return str(error)
+    near = nearest(value, words) if isinstance(value, str) else None
+    hint = f"did you mean {near}?" if near else f"use one of {', '.join(words)}"
+    return f"there is no such value; {hint}"
 
 
 def _converted(setting: ClientSetting, value: Any) -> Any:
