@@ -69,6 +69,7 @@ TRANSITIONS: Final = {
 }
 """(state, event) → next state; an event that is not listed for a state changes nothing."""
 
+REMEDY: Final = "use a client that asks by ApiVersions what is served"
 MAX_STRAY_BYTES: Final = 4096
 """Of a request that strays into an authentication and is answered: to write that answer takes its names."""
 
@@ -255,7 +256,8 @@ class ServerConnection:
     def _feed_token(self, view: memoryview, size: int) -> int:
         """A frame that is no request: a token of SASL after SaslHandshake v0, else refused. Returns the bytes used."""
         if self._limit >= 0 or self._gate is None or not 0 <= size <= self._gate.max_token_bytes:
-            self.refuse(diagnose(bytes(view[:4]), size, *self._most_bytes()))
+            protocol = "PLAINTEXT" if self._gate is None else "SASL_PLAINTEXT"
+            self.refuse(diagnose(bytes(view[:4]), size, *self._most_bytes(), protocol))
         elif len(view) >= 4 + size:
             self._gate.on_token(bytes(view[4 : 4 + size]))
             return 4 + size
@@ -322,13 +324,13 @@ class ServerConnection:
     def _codec(self, key: int, version: int, correlation_id: int) -> ApiCodec | None:
         row = self._versions.row(key)
         if row is None:
-            self.refuse(f"a request of API key {key}, version {version}, which is not served here")
+            self.refuse(f"a request of API key {key}, version {version}, which is not served here; {REMEDY}")
         elif not row.min_version <= version <= row.max_version:
             if key == registry.API_VERSIONS_KEY:
                 self._answer_unknown_api_versions(correlation_id)
             else:
                 span = f"{row.min_version} to {row.max_version}"
-                self.refuse(f"a {row.name} request of version {version}; served are {span}")
+                self.refuse(f"a {row.name} request of version {version}, and served are {span}; {REMEDY}")
         else:
             codec = self.codecs[key, version] = ApiCodec(registry.load(key), version)
             return codec
@@ -374,7 +376,7 @@ class ServerConnection:
     def _turn_away(self, pending: PendingResponse, request: Any) -> None:
         """A request came before it is known who the client is."""
         if self._gate is None:
-            self.refuse(f"{pending.codec.api.row.name} before its TLS handshake")
+            self.refuse(f"{pending.codec.api.row.name} before its TLS handshake ended; connect again")
         else:
             self._gate.on_other(pending, request)
 

@@ -28,6 +28,8 @@ FLEXIBLE_FRAME_HEAD: Final = Struct(">iix")
 """With the count of its tagged fields, of which there are none."""
 
 _HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ")
+_ELSEWHERE: Final = "connect a client of Kafka here, or use the port of"
+_CHECK: Final = "check what is connected there"
 
 
 def read_client_id(body: memoryview, pos: int) -> tuple[str | None, int]:
@@ -59,17 +61,20 @@ def client_part(client_id: str | None, flexible: bool) -> bytes:
     return bytes(out)
 
 
-def diagnose(start: bytes, size: int, limit: int, setting: str) -> str:
-    """What a peer probably speaks whose first four bytes `start` claim a frame of `size` bytes; `setting` has the
-    limit."""
+def diagnose(start: bytes, size: int, limit: int, setting: str, protocol: str) -> str:
+    """What a peer probably speaks whose first four bytes `start` claim a frame of `size` bytes, and the remedy;
+    `setting` has the limit, and `protocol` is the listener's, if it has no TLS."""
     if start[:2] == b"\x16\x03":
-        return "a TLS handshake; this listener has no TLS (PLAINTEXT or SASL_PLAINTEXT)"
+        return (
+            f"a TLS handshake, and this listener has no TLS; set security.protocol={protocol} in the client, or give"
+            " the listener TLS in listener.security.protocol.map"
+        )
     if start in _HTTP:
-        return "HTTP; this port speaks the Kafka protocol"
+        return f"HTTP, and this port speaks the Kafka protocol; {_ELSEWHERE} HTTP"
     if start == b"SSH-":
-        return "SSH; this port speaks the Kafka protocol"
+        return f"SSH, and this port speaks the Kafka protocol; {_ELSEWHERE} SSH"
     if size < 0:
-        return f"a frame of {size} bytes; not the Kafka protocol"
+        return f"a frame of {size} bytes, which is not the Kafka protocol; {_CHECK}"
     if size > limit:
-        return f"a frame of {size} bytes, more than {setting}={limit}"
-    return f"a frame of {size} bytes, too short for a request header"
+        return f"a frame of {size} bytes, more than {setting}={limit}; raise that for a client of Kafka, or {_CHECK}"
+    return f"a frame of {size} bytes, too short for a request header; {_CHECK}"

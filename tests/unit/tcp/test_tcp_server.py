@@ -106,8 +106,8 @@ def test_an_answer_from_another_thread_arrives(run: Any, door: Any, wire: Any) -
 TLS_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 STRANGERS = {
-    "tls": (TLS_HELLO, "TLS"),
-    "http": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
+    "tls": (TLS_HELLO, "and this listener has no TLS; set security.protocol=PLAINTEXT in the client, or give the"),
+    "http": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "; connect a client of Kafka here, or use the port of HTTP"),
     "http-post": (b"POST /topics HTTP/1.1\r\n\r\n", "HTTP"),
     "ssh": (b"SSH-2.0-OpenSSH_9\r\n", "SSH"),
     "negative": (struct.pack(">i", -5) + b"xxxx", "-5 bytes"),
@@ -146,6 +146,7 @@ def test_a_stranger_is_refused_with_one_line(
         run(scenario())
     assert len(caplog.records) == 1
     assert why in caplog.text
+    assert kind.startswith(("rotten", "many")) or "; " in caplog.text, "a remedy"
     assert "Traceback" not in caplog.text
 
 
