@@ -121,6 +121,43 @@ def test_a_wrong_password_and_an_unknown_user_get_the_same_answers(mechanism: st
     assert notes == ["wrong password of 'User:alice'", f"there is no {mechanism} password of user 'nobody'"]
 
 
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (lambda nonce: f"mine{nonce}", "the client repeats its nonce in its final message, as librdkafka before 2.6.1"),
+        (lambda nonce: f"{nonce}x", "the final message of the client has another nonce than was agreed"),
+    ],
+)
+def test_a_nonce_that_is_not_the_one_agreed_is_named_in_the_log(change: Callable[[str], str], note: str) -> None:
+    """The log of the broker said that the password was wrong, which it was not; the client is told as before."""
+    mechanism = MECHANISMS[0]
+    client, server = (
+        ScramClient(mechanism, "u", "p", nonce="mine"),
+        ScramServer(mechanism, {"u": ScramCredential.of("p", mechanism)}.get),
+    )
+    challenge = server.evaluate(client.respond(b"") or b"")
+    agreed = challenge.decode().split(",")[0][2:]
+    final = (client.respond(challenge) or b"").decode().replace(agreed, change(agreed))
+    with pytest.raises(SaslAuthenticationFailed, match="invalid user name or password") as refused:
+        server.evaluate(final.encode())
+    (told,) = refused.value.__notes__
+    assert note in told
+
+
+def test_a_token_without_tokenauth_is_named_in_the_log() -> None:
+    """Its id was taken for a user without a password."""
+    mechanism = MECHANISMS[0]
+    token = ScramToken(ScramCredential.of("p", mechanism), Principal("User", "owner"), 1)
+    server = ScramServer(mechanism, lambda name: None, {"id": token}.get)
+    client = ScramClient(mechanism, "id", "p")
+    final = client.respond(server.evaluate(client.respond(b"") or b"")) or b""
+    with pytest.raises(SaslAuthenticationFailed, match="invalid user name or password") as refused:
+        server.evaluate(final)
+    assert server.principal is None
+    (told,) = refused.value.__notes__
+    assert told.startswith('the user name is the id of a delegation token; set tokenauth="true"')
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_an_unknown_user_has_the_same_salt_each_time_and_another_has_another(mechanism: str) -> None:
     def salt(user: str) -> bytes:

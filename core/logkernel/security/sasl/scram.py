@@ -167,6 +167,7 @@ class ScramServer:
     def _begin(self, message: bytes) -> bytes:
         first = messages.client_first_of(message)
         self._credential = self._look_up(first)
+        self._clients_nonce = first.nonce
         self._nonce = first.nonce + self._nonce
         self._header = first.header
         self._username, self._by_token = first.username, first.by_token
@@ -207,7 +208,7 @@ class ScramServer:
         is_ours = hmac.compare_digest(final.nonce.encode(), self._nonce.encode())
         if not (is_ours and final.channel_binding == self._header.encode() and is_proved and self._claimed is not None):
             error = SaslAuthenticationFailed(f"invalid user name or password for {self.name}; check both")
-            error.add_note(self._for_the_log())
+            error.add_note(self._for_the_log() if is_ours else self._of_nonce(final.nonce))
             raise error
         self.principal, self.expires_ms = self._claimed, self._claimed_until
         return f"v={messages.b64(_hmac(algorithm, credential.server_key, signed))}".encode()
@@ -218,7 +219,15 @@ class ScramServer:
             return f"wrong password of {str(self._claimed)!r}"
         if self._by_token:
             return "no such delegation token, or it has expired"
+        if self._token_of is not None and self._token_of(self._username) is not None:
+            return 'the user name is the id of a delegation token; set tokenauth="true" in the login of the client'
         return f"there is no {self.name} password of user {self._username[:MAX_LOGGED]!r}"
+
+    def _of_nonce(self, sent: str) -> str:
+        """What is wrong with the nonce of the client's final message."""
+        if sent == self._clients_nonce + self._nonce:
+            return "the client repeats its nonce in its final message, as librdkafka before 2.6.1 does; update it"
+        return "the final message of the client has another nonce than was agreed; check the client"
 
     def _refuse(self, message: bytes) -> bytes:
         raise SaslAuthenticationFailed(f"{self.name} has ended, and the client goes on; open a new connection")
