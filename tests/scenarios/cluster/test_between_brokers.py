@@ -17,6 +17,7 @@ from broker_doors import OpenDoor
 from recorded_writes import Recorded
 
 from logkernel.broker.authentication import Authentication as OfListeners
+from logkernel.broker.governance import cluster_member
 from logkernel.broker.peer_channels import PeerChannels
 from logkernel.broker.peer_security import PeerSecurity
 from logkernel.broker.peers import PeerLost, Place
@@ -186,6 +187,30 @@ def test_the_listener_changes_without_a_stop_of_the_cluster(tmp_path: Path) -> N
                     writer.wait_for_more()
         writer.check(cluster)
         assert not writer.failed
+
+
+def test_a_broker_that_waits_for_orders_over_another_listener_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    """Where a step of the change of listeners was left out, it waited for ever, and no log had a reason."""
+    settings = {"listeners": LISTENERS, "listener.security.protocol.map": "IN:PLAINTEXT,OUT:PLAINTEXT"}
+    file = tmp_path / "server.properties"
+
+    def write(listener: str) -> None:
+        given = settings | {"inter.broker.listener.name": listener}
+        file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+
+    write("IN")
+    with Cluster(2, listen={1: LISTENERS, 2: LISTENERS}, over_sockets=True, config=str(file)) as cluster:
+        cluster.create_topic("orders", 1, replication_factor=2)
+        cluster.stop(2)
+        write("OUT")
+        monkeypatch.setattr(cluster_member, "TELL_AFTER_MS", 50)
+        cluster.start(2)
+        said = (
+            "no order of the controller has come, and the broker waits for the first one: controller=1 listeners=OUT;"
+        )
+        eventually(lambda: said in caplog.text, what="broker 2 says what it waits for")
 
 
 class Door(OpenDoor):

@@ -36,6 +36,7 @@ from logkernel.broker.peers import Peers, Place
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.broker.replicas.fetchers import ReplicaFetchers
 from logkernel.broker.replicas.leader_replica import LeaderReplica
+from logkernel.broker.timers import Timer
 from logkernel.contracts import MetadataChange, PeerTransport, RequestContext, SharedCoordination
 from logkernel.controller.effects import ControllerResult, Effects, Spend
 from logkernel.controller.image import ClusterImage, rack_change
@@ -51,6 +52,8 @@ from logkernel.vocabulary import IsrProposal, TopicPartition
 
 log = logging.getLogger("logkernel.cluster")
 
+TELL_AFTER_MS: Final = 5_000
+"""When the log says that no order has come."""
 ANYBODYS: Final = frozenset({"config", "acl", "scram", "quota", "token", "rack", "secret", "log_dirs"})
 """Kinds of changes that any broker commits, as the one that was asked."""
 
@@ -68,6 +71,8 @@ class ClusterMember:
         self._parts = parts
         self._metadata = metadata
         self.command_listeners: frozenset[str] = frozenset()
+        self._no_order: Timer | None = None
+        """Runs where no order comes."""
         self._was_member = False
         """A session was begun before, and news may have been missed when it was lost."""
         if transport is None:
@@ -164,6 +169,19 @@ class ClusterMember:
 
     def join(self) -> None:
         self._membership.join()
+        self._no_order = self._parts.runtime.after(TELL_AFTER_MS, self._tell_no_order)
+
+    def _tell_no_order(self) -> None:
+        """A broker that does not listen where its controller commands would wait for ever, without a word."""
+        if self._metadata.image.nodes:
+            return
+        over = ", ".join(sorted(self.command_listeners)) or "the listeners of brokers"
+        log.warning(
+            "no order of the controller has come, and the broker waits for the first one: controller=%d listeners=%s;"
+            " see that broker's log, and check that its inter.broker.listener.name is one of these listeners, else add"
+            " it here to logkernel.command.listener.names",
+            self.election.view.controller_id, over,
+        )  # fmt: skip
 
     def is_ready(self, brokers: int) -> bool:
         if self._membership.refused is not None:
@@ -182,6 +200,8 @@ class ClusterMember:
 
     def abandon(self) -> None:
         """Stop without ending the session, which belongs to the caller."""
+        if self._no_order is not None:
+            self._no_order.cancel()
         self._membership.abandon()
         self._producer_ids.close()
         self._reads.close()
