@@ -112,6 +112,11 @@ class ListenerProtection:
         return min(left, default=0)
 
     def rejected(self, peer: str, mechanism: str, error: BaseException) -> None:
+        if mechanism == "OAUTHBEARER":
+            from logkernel.security.sasl.oauthbearer import RefusalAcknowledged
+
+            if isinstance(error, RefusalAcknowledged):
+                return
         level, details = (logging.INFO, None) if isinstance(error, LogkernelError) else (logging.ERROR, error)
         known_here = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))  # clients are not told these
         what = f"listener={self.name} mechanism={mechanism}: {error}{known_here}"
@@ -236,7 +241,7 @@ class ListenerProtection:
                 "listener %s: OAUTHBEARER takes tokens for any audience, so one for another service lets its owner in; "
                 "set sasl.oauthbearer.expected.audience", self.name,
             )  # fmt: skip
-        return lambda _: OAuthBearerServer(validate)
+        return lambda peer: OAuthBearerServer(validate, partial(self.rejected, peer, "OAUTHBEARER"))
 
     def _gssapi(self) -> Callable[[str], Any]:
         from logkernel.security.kerberos.logins import server_of

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping
 
 from logkernel.errors import ConfigError, SaslAuthenticationFailed
 from logkernel.security.tokens.verdict import TokenRefused, Validated
 from logkernel.vocabulary import Principal
-
-logger = logging.getLogger("logkernel.security")
 
 MAX_MESSAGE_BYTES = 524_288
 """As `sasl.server.max.receive.size` is by default."""
@@ -64,26 +61,32 @@ class OAuthBearerClient:
         return f"n,,{_SEPARATOR}auth=Bearer {token}{_SEPARATOR}{pairs}{_SEPARATOR}".encode()
 
 
+class RefusalAcknowledged(SaslAuthenticationFailed):
+    """The client has read that its token is refused, which was logged then."""
+
+
 class OAuthBearerServer:
     """Asks `validate(token)`, which raises `TokenRefused`."""
 
     name: str = "OAUTHBEARER"
 
-    def __init__(self, validate: Callable[[str], Validated], blocks: bool = False) -> None:
-        self.blocks = blocks
+    blocks: bool = False
+
+    def __init__(self, validate: Callable[[str], Validated], log: Callable[[TokenRefused], None] | None = None) -> None:
+        """`log` learns why a token is refused, at once, as some clients leave without acknowledging what they are
+        told, which is little."""
         self.principal: Principal | None = None
         self.expires_ms: int | None = None
         self._refused = False
         self._validate = validate
+        self._log = log
         self._begun = False
 
     def evaluate(self, message: bytes) -> bytes:
+        if self._refused:
+            raise RefusalAcknowledged('{"status":"invalid_token"}')
         if self._begun:
-            raise SaslAuthenticationFailed(
-                '{"status":"invalid_token"}'
-                if self._refused
-                else "OAUTHBEARER has ended, and the client goes on; open a new connection"
-            )
+            raise SaslAuthenticationFailed("OAUTHBEARER has ended, and the client goes on; open a new connection")
         self._begun = True
         authzid, token, _ = client_first_of(message)
         try:
@@ -92,8 +95,8 @@ class OAuthBearerServer:
                 raise TokenRefused("the client asks to act for another than its token's subject; leave that id empty")
         except TokenRefused as refused:
             self._refused = True
-            # Here and for the log alone: the client is told little, and some clients leave without acknowledging it.
-            logger.info("a token of OAUTHBEARER is refused: %s", refused)
+            if self._log is not None:
+                self._log(refused)
             return json.dumps({"status": "invalid_token"}, separators=(",", ":")).encode()
         self.principal = Principal("User", validated.name)
         self.expires_ms = validated.expires_ms

@@ -157,7 +157,17 @@ def _remedy(error: Exception) -> str:
         return "have it issued for one of sasl.oauthbearer.expected.audience, or correct that"
     if isinstance(error, jwt.InvalidIssuerError):
         return "have it issued by sasl.oauthbearer.expected.issuer, or correct that"
-    return "fetch another"
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        return f"have its issuer add the claim {error.claim}"
+    if isinstance(error, jwt.ExpiredSignatureError):
+        return "have the client fetch another"
+    if isinstance(error, jwt.ImmatureSignatureError | jwt.InvalidIssuedAtError):
+        return "check the clocks, and the claims nbf and iat"
+    if isinstance(error, jwt.InvalidSignatureError):
+        return "it is forged or changed, or sasl.oauthbearer.jwks.endpoint.url has the keys of another issuer"
+    if isinstance(error, jwt.DecodeError):
+        return "check that the client sends a signed JWT, and nothing else, as its token"
+    return "check its issuer"
 
 
 def _reason(error: Exception) -> str:

@@ -59,7 +59,7 @@ class UnsecuredValidator:
         now_s, skew_s = self.now(), self.skew_ms / 1000
         name, exp = text_of(claims, self.principal_claim), number_of(claims, "exp")
         if now_s - skew_s >= exp:
-            raise TokenRefused("the token has expired; fetch another")
+            raise TokenRefused("the token has expired; have the client fetch another")
         if "iat" in claims and (number_of(claims, "iat") > now_s + skew_s or number_of(claims, "iat") >= exp):
             raise TokenRefused("the token is issued in the future, or after its end; check the clocks")
         scope = scope_of(claims, self.scope_claim)
