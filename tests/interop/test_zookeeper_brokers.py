@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -92,6 +93,17 @@ def test_a_folder_of_another_cluster_is_refused(served: Served, tmp_path: Path) 
     first.terminate()
     told = refused(served, "--coordination", f"{served.url}/other", data=first.data)
     assert f"{first.data}/meta.properties says that the directory belongs to cluster" in told
+
+
+def test_users_of_the_cluster_are_not_set_in_the_folder_of_one_broker(served: Served) -> None:
+    """`cluster users set` said that it had, and ZooKeeper did not have the user."""
+    first = served.start(1)
+    first.terminate()
+    command = [sys.executable, "-m", "logkernel", "cluster", "users", "set", "zed", "--password-stdin"]
+    ended = subprocess.run(
+        [*command, "--data", str(first.data)], input="secret\n", capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, "are kept elsewhere, by its cluster" in ended.stderr) == (2, True), ended.stderr
 
 
 def test_a_zookeeper_that_is_not_there_is_named(served: Served, tmp_path: Path) -> None:

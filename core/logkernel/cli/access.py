@@ -145,7 +145,7 @@ def add_acl(
 
     check_hosts(host)
     rule = AclBinding(resource, name, principal, operation, "deny" if deny else "allow", host, pattern)
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         warn_of_unenforced_acls(admin)
         admin.create_acls(rule)
     put_acls([rule], as_json)
@@ -159,7 +159,7 @@ def remove_acls(everything: bool, connection: ConnectionOptions, as_json: bool, 
     """Remove the ACLs that match every filter, and print them."""
     if everything == any(value is not None for value in given.values()):
         raise click.UsageError("the ACLs are not clear; give either filters or --all")
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         warn_of_unenforced_acls(admin)
         found = admin.delete_acls(_filter(given))
     put_acls(found, as_json)
@@ -221,7 +221,7 @@ def _alter(
     parts = _entity(given)
     if not parts:
         raise click.UsageError("no entity is named; give --user, --client-id or --ip")
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         admin.alter_client_quotas({entity(parts): changes})
     if as_json:
         put_json({"entity": parts, "quotas": changes})
@@ -320,7 +320,7 @@ def set_user(
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     if not password:
         raise click.UsageError("the password is empty; give one that is not")
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         _warn_of_users(connection, admin)
         for mechanism in mechanisms or MECHANISMS:  # a request may name a user once
             admin.alter_user_scram_credentials(ScramUpsertion(name, password, mechanism, iterations))
@@ -335,7 +335,7 @@ def delete_user(name: str, mechanisms: tuple[str, ...], connection: ConnectionOp
     """Delete the passwords of user NAME."""
     from logkernel.client.admin.access import ScramDeletion
 
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         _warn_of_users(connection, admin)
         for mechanism in mechanisms or [it.mechanism for it in admin.describe_user_scram_credentials([name])[name]]:
             admin.alter_user_scram_credentials(ScramDeletion(name, mechanism))

@@ -96,7 +96,7 @@ def acl(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
         if action == "add":
             check_hosts(*asked.allowed_hosts, *asked.denied_hosts)
         wanted = [exactly(rule) for rule in rules]
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         warn_of_unenforced_acls(admin)
         if action == "add":
             admin.create_acls(rules)

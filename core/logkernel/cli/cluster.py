@@ -120,7 +120,7 @@ def features(levels: tuple[str, ...], how: str, dry_run: bool, connection: Conne
     for name, level in given.items():
         if not level.isdigit():
             raise click.UsageError(f"{name}={level}: a level is a whole number; write e.g. {name}=1")
-    with connection.admin() as admin:
+    with connection.admin(changes=bool(given)) as admin:
         if given:
             wanted = {name: int(level) for name, level in given.items()}
             admin.update_features(wanted, upgrade_type=how, validate_only=dry_run)
@@ -168,7 +168,7 @@ def quorum(connection: ConnectionOptions, as_json: bool) -> None:
 @connected
 def elect(topics: tuple[str, ...], election: str, connection: ConnectionOptions, as_json: bool) -> None:
     """Elect leaders of the named partitions, or of all."""
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         found = admin.elect_leaders(named_partitions(admin, topics) if topics else None, election=election)
     if as_json:
         for name, elected in found.items():
@@ -195,7 +195,7 @@ def reassignments(
             raise click.UsageError(f"{text}={brokers}: not broker ids; write e.g. {text}=1,2")
         wanted[_partition(text)] = [int(part) for part in brokers.split(",")]
     wanted |= {_partition(text): None for text in cancel}
-    with connection.admin() as admin:
+    with connection.admin(changes=bool(wanted)) as admin:
         if wanted:
             admin.alter_partition_reassignments(wanted)
         found = admin.list_partition_reassignments()

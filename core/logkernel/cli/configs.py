@@ -119,7 +119,7 @@ def set_(
     if append or subtract:
         how = Append if append else Subtract
         changes = {key: how(text.split(",")) for key, text in changes.items()}
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         admin.alter_configs({_resource(admin, kind, name): changes}, validate_only=dry_run)
     _say(kind, name, list(changes), as_json, dry_run)
 
@@ -131,7 +131,7 @@ def set_(
 @connected
 def unset(kind: str, name: str, keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Reset KEYS to their defaults."""
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         admin.alter_configs({_resource(admin, kind, name): dict.fromkeys(keys)})
     _say(kind, name, list(keys), as_json, False)
 

@@ -41,13 +41,14 @@ class ConnectionOptions:
     settings: ClientSettings = field(factory=ClientSettings)
 
     @contextlib.contextmanager
-    def log(self, **settings: Any) -> Iterator[RemoteLog | EmbeddedLog]:
-        """The log; a data directory is opened in this process. Raises `NetworkException` if no broker answers."""
+    def log(self, *, changes: bool = False, **settings: Any) -> Iterator[RemoteLog | EmbeddedLog]:
+        """The log; a data directory is opened in this process. Raises `NetworkException` if no broker answers, and
+        `ConfigError` where what the command `changes` would be changed in one broker of a cluster alone."""
         import logkernel
 
         if self.data is not None:
             try:
-                opened = logkernel.open(self.data, **_owner(self.data))
+                opened = logkernel.open(self.data, **_owner(self.data, changes))
             except DataDirectoryLocked as error:
                 raise DataDirectoryLocked(f"{error}, or talk to it with --bootstrap HOST:PORT") from None
             with opened:
@@ -59,8 +60,8 @@ class ConnectionOptions:
             yield remote
 
     @contextlib.contextmanager
-    def admin(self) -> Iterator[Admin]:
-        with self.log() as log, log.admin(**self.of_admin()) as admin:
+    def admin(self, *, changes: bool = False) -> Iterator[Admin]:
+        with self.log(changes=changes) as log, log.admin(**self.of_admin()) as admin:
             yield admin
 
     def of_admin(self, timeout_ms: int | None = None) -> dict[str, Any]:
@@ -82,15 +83,28 @@ class ConnectionOptions:
             yield admin, hasty
 
 
-def _owner(path: str) -> dict[str, Any]:
-    """`node_id` of the broker that owns the data directory, if one does."""
+def _owner(path: str, changes: bool) -> dict[str, Any]:
+    """`node_id` of the broker that owns the data directory, if one does; where its cluster decides elsewhere, what is
+    adopted of it is not kept.
+
+    Raises `ConfigError` if the command `changes` such a directory.
+    """
+    from logkernel.cluster.folder import is_members
     from logkernel.inspect.repair import node_id_of
     from logkernel.storage.checkpoints import META_PROPERTIES
     from logkernel.storage.disk import RealDisk
 
     if not os.path.exists(os.path.join(path, META_PROPERTIES)):
         return {}
-    return {"node_id": node_id_of(RealDisk(), path)}
+    owner: dict[str, Any] = {"node_id": node_id_of(RealDisk(), path)}
+    if not is_members(path):
+        return owner
+    if changes:
+        raise ConfigError(
+            f"--data {path}: topics, users and rules of this folder's broker are kept elsewhere, by its cluster or in"
+            " another of its folders; name a broker that runs by --bootstrap HOST:PORT"
+        )
+    return {**owner, "coordination": "memory"}
 
 
 def reach(servers: str) -> None:

@@ -76,7 +76,7 @@ def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: boo
         )
     if group is not None:
         given.setdefault("auto_offset_reset", _reset(where))
-    with connection.log() as log, log.consumer(group=group, **given) as consumer:
+    with connection.log(changes=group is not None) as log, log.consumer(group=group, **given) as consumer:
         patience = _Patience(consumer, connection.timeout_s)
         with log.admin(default_api_timeout_ms=int(connection.timeout_s * 1000)) as admin:
             try:

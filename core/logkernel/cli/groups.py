@@ -220,7 +220,7 @@ def _document(admin: Admin, group: GroupDescription, offsets: list[dict[str, Any
 @connected
 def delete(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> int:
     """Delete groups NAMES and their offsets. The groups must have no members."""
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         results = results_of(lambda: admin.delete_groups(names), names)
     for name, result in results.items():
         if isinstance(result, Exception):
@@ -275,7 +275,7 @@ def reset_offsets(
         )
     if bool(topics) == all_topics:
         raise click.UsageError("the partitions are not clear; give either --topic or --all-topics")
-    with connection.admin() as admin:
+    with connection.admin(changes=execute) as admin:
         kind = _kind(admin, name)
         share = kind == "share"
         now = _current(admin, name, share)
@@ -368,7 +368,7 @@ def _at(admin: Admin, wanted: list[TopicPartition], spec: str) -> dict[TopicPart
 @connected
 def delete_offsets(name: str, topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Delete the offsets that group NAME has of topics or partitions. A share group takes whole topics only."""
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         if _kind(admin, name) == "share":
             parts = [partitions(text) for text in topics]
             if any(indexes is not None for _, indexes in parts):
@@ -406,7 +406,7 @@ def remove_members(
     """Remove members from the classic group NAME; the group rebalances."""
     if bool(instance_ids or member_ids) == everyone:
         raise click.UsageError("the members are not clear; give either --all, or --instance-id and --member-id")
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         if _kind(admin, name) == streams_groups.TYPE:
             raise ConfigError(f"{name} is a Streams group, whose members can't be removed; stop its instances")
         try:

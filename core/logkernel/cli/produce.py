@@ -79,7 +79,7 @@ def produce(
             click.echo(f"{metadata.topic}-{metadata.partition} offset {metadata.offset}")
 
     with (
-        connection.log() as log,
+        connection.log(changes=True) as log,
         log.producer(**given) as producer,
     ):
         for line in _records(files, end, as_json or verbose):

@@ -70,7 +70,7 @@ def token(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     (action,) = actions
     if action in ("renew", "expire"):
         given["hmac"] = _hmac(given["hmac"], action)
-    with connection.admin() as admin:
+    with connection.admin(changes=action != "describe") as admin:
         if action == "describe":
             _list(admin.describe_delegation_token(given["owners"] or None), as_json)
             return

@@ -60,7 +60,7 @@ def create(
     from logkernel.client.admin.topics import NewTopic
 
     wanted = [NewTopic(name, count, factor, pairs(config)) for name in names]
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         results = results_of(lambda: admin.create_topics(wanted, validate_only=dry_run), names)
     bad = False
     for name, result in results.items():
@@ -274,7 +274,7 @@ def _document(topic: TopicDescription, found: _Described) -> dict[str, Any]:
 @connected
 def delete(names: tuple[str, ...], if_exists: bool, connection: ConnectionOptions, as_json: bool) -> int:
     """Delete topics NAMES and their records."""
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         results = results_of(lambda: admin.delete_topics(names), names)
     bad = False
     for name, result in results.items():
@@ -307,7 +307,7 @@ def alter(
     changes: dict[str, str | None] = {**pairs(config), **dict.fromkeys(unset)}
     if count is None and not changes:
         raise click.UsageError("nothing to alter; give --partitions, --config or --unset")
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         if count is not None:
             admin.create_partitions({name: count})
         if changes:
@@ -327,7 +327,7 @@ def trim(topics: tuple[str, ...], before: str, connection: ConnectionOptions, as
     if before != "end" and not before.isdigit():
         raise click.UsageError(f"--before {before!r}: not an offset; give a number, or end")
     offset = -1 if before == "end" else int(before)
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         wanted = dict.fromkeys(named_partitions(admin, topics), offset)
         found = admin.delete_records(wanted)
     if as_json:

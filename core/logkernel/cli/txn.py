@@ -217,7 +217,7 @@ def find_hanging(topics: tuple[str, ...], longest: int, connection: ConnectionOp
 @connected
 def abort(topic: str, partition: int, start_offset: int, connection: ConnectionOptions, as_json: bool) -> None:
     """Abort the open transaction that starts at an offset of a partition, as `txn find-hanging` prints it."""
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         rows = [row for found in admin.describe_producers((topic, partition)).values() for row in found]
         producer = next((row for row in rows if row.transaction_start == start_offset), None)
         if producer is None:
@@ -237,7 +237,7 @@ def abort(topic: str, partition: int, start_offset: int, connection: ConnectionO
 @connected
 def fence(ids: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Fence the producers of transactional IDS: abort their open transactions and refuse what they send."""
-    with connection.admin() as admin:
+    with connection.admin(changes=True) as admin:
         found = admin.fence_producers(ids)
     for name, row in found.items():
         if as_json:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from logkernel.broker.metadata_log import DiskMetadataLog
+from logkernel.broker.metadata_log import DiskMetadataLog, metadata_generations
 from logkernel.cluster.store import SharedStore
 from logkernel.contracts import StateLog
 from logkernel.errors import ConfigError, DataDirectoryLocked
@@ -63,6 +63,18 @@ def check_brokers(path: str, brokers: int) -> None:
     most = max((int(number) for number in found if number.isdigit()), default=0)
     if most > brokers:
         raise ConfigError(f"{path} holds {most} brokers, and --brokers {brokers} leaves some out; say --brokers {most}")
+
+
+def is_members(path: str | Path) -> bool:
+    """Whether the data directory is one of a cluster's broker, or of a broker with several directories, and what was
+    decided (topics, users, access rules) is kept elsewhere: in the cluster's folder, in ZooKeeper, in another
+    directory."""
+    folder = Path(path).resolve()
+    if not (folder / META_PROPERTIES).exists():
+        return False
+    if folder.name.startswith(BROKER_FOLDER) and Path(coordination_folder(folder.parent)).is_dir():
+        return True
+    return not metadata_generations(RealDisk(), str(folder))
 
 
 def _refuse_single_brokers_folder(path: str | Path) -> None:
