@@ -327,9 +327,9 @@ def _typed(setting: ClientSetting, value: Any) -> Any:
 def _unfit(setting: ClientSetting, value: Any, error: Exception) -> str:
     """Problem and remedy of a value that the setting's bounds do not have."""
     words = [word for word in getattr(setting.validator, "words", ()) if word]
-    if not words:
-        return str(error)
-    near = nearest(value, words) if isinstance(value, str) else None
+    near = nearest(value, words) if words and isinstance(value, str) else None
+    if not words or not isinstance(setting.validator, OneOf):  # others take more than their words, and say so
+        return f"{error}; did you mean {near}?" if near else str(error)
     hint = f"did you mean {near}?" if near else f"use one of {', '.join(words)}"
     return f"there is no such value; {hint}"
 
