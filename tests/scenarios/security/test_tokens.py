@@ -43,27 +43,30 @@ AUDIENCE = "OAUTHBEARER takes tokens for any audience"
 UNSECURED = "OAUTHBEARER takes unsecured tokens, which anybody can make for any user"
 
 
-def test_tokens_for_any_audience_are_warned_of(broker: Any, start_broker: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.fixture
+def log_of(start_broker: Callable[..., Any]) -> Callable[[str], str]:
+    """The log of a broker that takes tokens, with one more setting."""
+
+    def log_of(setting: str) -> str:
+        words = ("--set", "sasl.enabled.mechanisms=OAUTHBEARER", "--set", setting)
+        return str(start_broker(*words, listen="SASL_PLAINTEXT://127.0.0.1:0").log())
+
+    return log_of
+
+
+def test_tokens_for_any_audience_are_warned_of(broker: Any, log_of: Callable[[str], str], tmp_path: Path) -> None:
     """A token that the same provider issued for another service lets its owner in."""
     assert AUDIENCE not in broker.log()
-    other = start_broker(
-        "--set", "sasl.enabled.mechanisms=OAUTHBEARER",
-        "--set", f"sasl.oauthbearer.jwks.endpoint.url={(tmp_path / 'keys.json').as_uri()}",
-        listen="SASL_PLAINTEXT://127.0.0.1:0",
-    )  # fmt: skip
-    assert other.log().count(AUDIENCE) == 1
-    assert UNSECURED not in other.log()
+    said = log_of(f"sasl.oauthbearer.jwks.endpoint.url={(tmp_path / 'keys.json').as_uri()}")
+    assert said.count(AUDIENCE) == 1
+    assert UNSECURED not in said
 
 
-def test_unsecured_tokens_are_warned_of(start_broker: Callable[..., Any]) -> None:
+def test_unsecured_tokens_are_warned_of(log_of: Callable[[str], str]) -> None:
     handler = "OAuthBearerUnsecuredValidatorCallbackHandler"
-    other = start_broker(
-        "--set", "sasl.enabled.mechanisms=OAUTHBEARER",
-        "--set", f"listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler.class={handler}",
-        listen="SASL_PLAINTEXT://127.0.0.1:0",
-    )  # fmt: skip
-    assert other.log().count(UNSECURED) == 1
-    assert AUDIENCE not in other.log()
+    said = log_of(f"listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler.class={handler}")
+    assert said.count(UNSECURED) == 1
+    assert AUDIENCE not in said
 
 
 def test_a_signed_token_lets_a_client_in(broker: Any, tmp_path: Path) -> None:

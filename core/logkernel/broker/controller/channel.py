@@ -45,7 +45,7 @@ class ControllerChannel:
     def ask_for_topic(self, name: str, image: ClusterImage) -> int:
         """Have a topic created that is asked for, as this broker would: `image` is the broker's. One request a topic is
         under way; nobody waits for it. A topic of a service waits until there are brokers for all of its replicas.
-        Returns how many partitions are asked for now. Raises `KafkaError` for a topic that cannot be created."""
+        Returns how many partitions this call asks for. Raises `KafkaError` for a topic that cannot be created."""
         request = None if name in self._asked_topics else self._creation(name, image)
         if request is None:
             return 0
