@@ -252,11 +252,14 @@ class Proxy:
                 threading.Thread(target=self._pump, args=(source, target, is_answer), daemon=True).start()
 
     def _pump(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
+        is_deaf = False
+        """An answer was swallowed: a client never sees a later one on this connection, as over TCP."""
         try:
             while data := source.recv(65_536):
                 if self._mode == "waiting" and not is_answer and data[8:12] == MULTI:
                     self._mode = "deaf"
-                if not (is_answer and self._mode == "deaf"):
+                is_deaf = is_deaf or (is_answer and self._mode == "deaf")
+                if not is_deaf:
                     target.sendall(data)
         except OSError:
             pass

@@ -139,15 +139,20 @@ esac
     [(0, 0, 1, 0), (1, 1, 0, 0), (1, 3, 0, 0), (1, 3, 1, 1), (1, 4, 0, 1), (2, 1, 0, 2), (1, 0, 5, 5)],
     ids=["passed", "one", "three", "not-alone-either", "four", "interrupted", "none-named"],
 )
+@pytest.mark.parametrize("command", ["{{\n{tool} -m pytest && {tool} -m pytest\n}}", "{tool} -m pytest --rest"])
 def test_continuous_integration_gives_three_tests_a_second_try_alone(
-    tmp_path: Path, first: int, failed: int, again: int, code: int
+    tmp_path: Path, command: str, first: int, failed: int, again: int, code: int
 ) -> None:
     text = (ROOT / ".ci" / "run").read_text()
     head, _, _ = text.partition("\nNEEDED_GB")
     (most,) = re.findall(r"^MOST_AGAIN=\d+$", text, re.MULTILINE)
-    (block,) = re.findall(r"^code=0\n.+?^fi$", text, re.MULTILINE | re.DOTALL)
+    (function,) = re.findall(r"^once_more\(\) \{.+?^\}", text, re.MULTILINE | re.DOTALL)
+    calls = re.findall(r'\|\| (once_more "\$\?".*)$', text, re.MULTILINE)
+    assert calls == ['once_more "$?"', 'once_more "$?" --rest']
+    call = calls["--rest" in command]
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "run").write_text(f'{head}\nstep() {{ echo "$1"; }}\nworkers=4\n{most}\n{block}\n')
+    steps = [most, 'step() { echo "$1"; }', function, f"{command.format(tool='.venv-test/bin/python')} || {call}"]
+    (tmp_path / ".ci" / "run").write_text("\n".join([head, *steps, "echo the end", ""]))
     tool = tmp_path / ".venv-test" / "bin" / "python"
     tool.parent.mkdir(parents=True)
     names = json.dumps({f"tests/test_{number}.py::test": True for number in range(failed)})
@@ -155,5 +160,7 @@ def test_continuous_integration_gives_three_tests_a_second_try_alone(
     tool.chmod(0o755)
     done = subprocess.run(["bash", str(tmp_path / ".ci" / "run")], capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stdout + done.stderr
-    assert ("again: -m pytest --rest --lf" in done.stdout) == (first == 1 and failed <= 3)
+    selected = "--rest --lf" if "--rest" in command else "--lf"
+    assert (f"again: -m pytest {selected}" in done.stdout) == (first == 1 and failed <= 3)
     assert done.stdout.count("passed only alone") == (failed if first == 1 and not code else 0)
+    assert ("the end" in done.stdout) == (not code)

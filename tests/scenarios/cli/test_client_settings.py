@@ -84,7 +84,7 @@ def test_the_file_may_be_named_by_the_environment_and_what_is_set_wins(
     monkeypatch.setenv("LOGKERNEL_COMMAND_CONFIG", str(file))
     monkeypatch.setenv("PASSWORD", "other")
     shell("topic list --set sasl.password=${env:PASSWORD}", code=1)
-    assert refusing.heard == [b"\0alice\0other"]
+    assert set(refusing.heard) == {b"\0alice\0other"}  # a slow machine connects again before the command ends
 
 
 def test_settings_that_are_wrong_are_refused_before_a_connection(shell: Shell, refusing: Refusing, file: Path) -> None:
