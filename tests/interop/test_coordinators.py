@@ -16,10 +16,17 @@ HERE = Path(__file__).resolve().parent
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 ASKED = coordinator_steps.by_name((HERE / "kafka-4.3.1-coordinator-steps.txt").read_text())
+TOLD_ONCE = (
+    "at all, twice", "at all, for two members", "at a topic twice", "at a partition twice", "at shared all, twice",
+    "at groups", "at consumer groups", "at share groups", "at streams groups", "at transactions", "at producers",
+    "at settings",
+)  # fmt: skip
 OTHERWISE = {
     "i repeats what is forgotten": "ten batches of a producer are remembered, not five",
     "describe after bad joins": "a JoinGroup that is refused leaves no group behind",
     "op described twice": "what a request asks for again is answered once",
+    **dict.fromkeys(TOLD_ONCE, "likewise"),
+    "at shares": "a member is told its partitions at once, not when their state was made",
     "share fetch of no name": "an empty group id is INVALID_REQUEST, not a failure of every partition",
     "share fetch before it joined": "a share-partition that nobody reads yet is empty, not a failure",
     "share joins": "a member is told its partitions at once, not when their state was made",

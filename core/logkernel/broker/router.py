@@ -222,8 +222,15 @@ class Router:
             answer(self.refusal(name, request, UnknownServerError("the broker failed; its log says why")))
 
     def find(self, name: str) -> Bound:
-        """What answers requests of the class `name`, behind a gate where there is an authorizer. Raises
-        `UnknownServerError` if nothing does."""
+        """What answers requests of the class `name`: behind a gate where there is an authorizer, and told once what a
+        request names again. Raises `UnknownServerError` if nothing does."""
+        from logkernel.requests.repeated import ONCE
+
+        found = self._guarded(name)
+        once = ONCE.get(name)
+        return found if once is None else partial(_asked_once, once, found)
+
+    def _guarded(self, name: str) -> Bound:
         found = self._found(name)
         authorization = self._context.authorization
         if authorization is None:
@@ -252,6 +259,12 @@ class Router:
         from logkernel.broker.handlers.refusals import refusal
 
         return refusal(request, refused)
+
+
+def _asked_once(
+    once: Callable[[Any], Any], behind: Bound, request: Any, context: RequestContext, answer: Answer
+) -> None:
+    behind(once(request), context, answer)
 
 
 def _extended(

@@ -138,16 +138,13 @@ class GroupsService:
             case OffsetFetchRequest():
                 return [(shard_of(group.group_id, shards), evolve(request, groups=[group])) for group in request.groups]
             case DescribeGroupsRequest():
-                names = dict.fromkeys(request.groups)  # each of them is as large as its group
-                return [(shard_of(name, shards), evolve(request, groups=[name])) for name in names]
+                return [(shard_of(name, shards), evolve(request, groups=[name])) for name in request.groups]
             case DeleteGroupsRequest():
-                names = dict.fromkeys(request.groups_names)
-                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in names]
+                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in request.groups_names]
             case ConsumerGroupDescribeRequest() | StreamsGroupDescribeRequest():
                 if self._is_off(request):
                     return ()
-                names = dict.fromkeys(request.group_ids)
-                return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in names]
+                return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
         raise TypeError(f"groups do not answer {type(request).__name__}")
 
     def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:

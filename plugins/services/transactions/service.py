@@ -53,8 +53,9 @@ class TransactionsService:
             case ListTransactionsRequest():
                 return [(shard, request) for shard in range(shards)]
             case DescribeTransactionsRequest():
-                names = dict.fromkeys(request.transactional_ids)
-                return [(shard_of(name, shards), DescribeTransactionsRequest([name])) for name in names]
+                return [
+                    (shard_of(name, shards), DescribeTransactionsRequest([name])) for name in request.transactional_ids
+                ]
             case AddPartitionsToTxnRequest():
                 return [
                     (shard_of(one.transactional_id, shards), AddPartitionsToTxnRequest([one]))

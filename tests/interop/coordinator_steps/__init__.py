@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 
 from logkernel.requests.groups import FindCoordinatorRequest
 
+from .asked_twice import asked_twice
 from .asking_shares import share_key
 from .asks import Steps
 from .classic_groups import classic_group, static_members, two_classic_members
@@ -41,7 +42,7 @@ SETTINGS = {
 PARTS = (
     *OFFSETS, classic_group, two_classic_members, static_members, producer_ids, coordinators, idempotence,
     transactions_v1, transactions_v2, timeouts, classic_member_in_transactions, new_member_in_transactions, operators,
-    topics_that_go, *SHARE_GROUPS, *STREAMS_GROUPS,
+    topics_that_go, *SHARE_GROUPS, *STREAMS_GROUPS, asked_twice,
 )  # fmt: skip
 
 

@@ -7,11 +7,22 @@ from typing import Any
 
 import pytest
 
+from logkernel.attrs_lite import evolve
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
 from logkernel.contracts import RequestContext
 from logkernel.errors import InvalidRequest
-from logkernel.requests import configs, consumer_groups, groups, offsets, share_groups, streams_groups, transactions
+from logkernel.requests import (
+    cluster,
+    configs,
+    consumer_groups,
+    groups,
+    offsets,
+    share_groups,
+    share_offsets,
+    streams_groups,
+    transactions,
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +46,37 @@ def ask(broker: Broker, request: Any) -> Any:
 @pytest.mark.parametrize(
     ("request_", "rows"),
     [
+        (
+            cluster.MetadataRequest([cluster.MetadataRequestTopic(name=name) for name in "tu"] * 3),
+            lambda answer: answer.topics,
+        ),
+        (
+            cluster.DescribeTopicPartitionsRequest([cluster.TopicRequest(name) for name in "tu"] * 3),
+            lambda answer: answer.topics,
+        ),
+        (groups.DeleteGroupsRequest(["none", "neither"] * 3), lambda answer: answer.results),
+        (
+            groups.OffsetFetchRequest(groups=[groups.OffsetFetchRequestGroup(name) for name in "gh"] * 3),
+            lambda answer: answer.groups,
+        ),
+        (
+            share_offsets.DescribeShareGroupOffsetsRequest(
+                [share_offsets.DescribeShareGroupOffsetsRequestGroup(name) for name in "gh"] * 3
+            ),
+            lambda answer: answer.groups,
+        ),
         (groups.DescribeGroupsRequest(["g", "h"] * 3), lambda answer: answer.groups),
         (consumer_groups.ConsumerGroupDescribeRequest(["g", "h"] * 3), lambda answer: answer.groups),
         (streams_groups.StreamsGroupDescribeRequest(["g", "h"] * 3), lambda answer: answer.groups),
         (share_groups.ShareGroupDescribeRequest(["g", "h"] * 3), lambda answer: answer.groups),
         (transactions.DescribeTransactionsRequest(["x", "y"] * 3), lambda answer: answer.transaction_states),
         (
-            transactions.DescribeProducersRequest([transactions.TopicRequest("t", [0, 1] * 3)]),
+            transactions.DescribeProducersRequest([transactions.TopicRequest("t", [0, 1] * 3)] * 2),
             lambda answer: answer.topics[0].partitions,
         ),
         (
             configs.DescribeConfigsRequest(
-                [configs.DescribeConfigsResource(2, "t", keys) for keys in (None, ["retention.ms"])] * 3
+                [configs.DescribeConfigsResource(2, "t", keys) for keys in (["retention.ms"], None)] * 3
             ),
             lambda answer: answer.results,
         ),
@@ -65,3 +95,66 @@ def test_a_partition_whose_offset_is_asked_for_twice_is_refused_as_by_kafka(brok
     codes = {row.partition_index: row.error_code for row in topic.partitions}
     assert codes[0] == InvalidRequest.code != codes[1]
     assert len(topic.partitions) == 2
+
+
+def committed(broker: Broker, *asked: groups.OffsetFetchRequestGroup) -> list[tuple[str, list[tuple[str, list[int]]]]]:
+    """Of each row: the group, and which partitions of which topics it tells."""
+    rows = ask(broker, groups.OffsetFetchRequest(groups=list(asked))).groups
+    assert [row.error_code for row in rows] == [0] * len(rows)
+    return [
+        (row.group_id, [(one.name, [told.partition_index for told in one.partitions]) for one in row.topics])
+        for row in rows
+    ]
+
+
+@pytest.fixture(scope="module")
+def committing(broker: Broker) -> Broker:
+    rows = [groups.OffsetCommitRequestPartition(0, 5, "m" * 4_000)]
+    topic = groups.OffsetCommitRequestTopic("t", rows)
+    ask(broker, groups.OffsetCommitRequest("committing", topics=[topic]))
+    return broker
+
+
+def fetch(*partitions: int, **more: Any) -> groups.OffsetFetchRequestGroup:
+    return groups.OffsetFetchRequestGroup(
+        "committing", [groups.OffsetFetchRequestTopics("t", list(partitions))], **more
+    )
+
+
+def test_a_group_is_told_all_its_offsets_once_whoever_asks(committing: Broker) -> None:
+    asked = [groups.OffsetFetchRequestGroup("committing", None, member, 1) for member in "abc"]
+    assert committed(committing, *asked) == [("committing", [("t", [0])])]
+
+
+def test_a_committed_offset_is_told_once(committing: Broker) -> None:
+    """A row of the answer has its metadata, of 4 KB; what asks for it has four bytes."""
+    assert committed(committing, fetch(0, 0, 1, 0), fetch(0), fetch(1)) == [("committing", [("t", [0, 1])])]
+    twice = evolve(fetch(), topics=[groups.OffsetFetchRequestTopics("t", [0])] * 3)
+    assert committed(committing, twice) == [("committing", [("t", [0])])]
+
+
+def test_rows_of_a_group_that_ask_for_different_offsets_are_answered_each_as_by_kafka(committing: Broker) -> None:
+    assert committed(committing, fetch(0), fetch(1)) == [("committing", [("t", [0])]), ("committing", [("t", [1])])]
+    everything = groups.OffsetFetchRequestGroup("committing")
+    assert committed(committing, fetch(1), everything, fetch(0)) == [
+        ("committing", [("t", [1])]),
+        ("committing", [("t", [0])]),
+    ]
+
+
+def test_a_group_that_asks_for_nothing_is_answered_as_by_kafka(committing: Broker) -> None:
+    assert committed(committing, groups.OffsetFetchRequestGroup("committing", [])) == [("committing", [])]
+    assert committed(committing, fetch()) == [("committing", [("t", [])])]
+
+
+def test_a_setting_is_told_once_however_its_names_are_grouped(broker: Broker) -> None:
+    keys = [["retention.ms"], ["retention.ms", "segment.ms"], ["segment.ms", "retention.ms"], []]
+    asked = [configs.DescribeConfigsResource(2, "t", one) for one in keys]
+    rows = ask(broker, configs.DescribeConfigsRequest(asked)).results
+    assert [[setting.name for setting in row.configs] for row in rows] == [["retention.ms"], ["segment.ms"]]
+
+
+def test_the_first_question_is_asked_as_it_came(broker: Broker) -> None:
+    """An empty list of settings asks for none of them, and is answered."""
+    (row,) = ask(broker, configs.DescribeConfigsRequest([configs.DescribeConfigsResource(2, "t", [])])).results
+    assert (row.resource_name, row.error_code) == ("t", 0)

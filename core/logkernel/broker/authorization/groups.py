@@ -132,7 +132,7 @@ def list_groups(asking: Asking, request: groups.ListGroupsRequest) -> Outcome:
 
 def delete_groups(asking: Asking, request: groups.DeleteGroupsRequest) -> Outcome:
     kept, refused = apart(asking, AclOperation.DELETE, request.groups_names, lambda name: name, ResourceType.GROUP)
-    rows = [groups.DeletableGroupResult(name, NO_GROUP) for name in dict.fromkeys(refused)]
+    rows = [groups.DeletableGroupResult(name, NO_GROUP) for name in refused]
     return without(request, "groups_names", kept, groups.DeleteGroupsResponse(), "results", rows)
 
 

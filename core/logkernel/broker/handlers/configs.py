@@ -15,7 +15,6 @@ from logkernel.errors import KafkaError
 from logkernel.requests.configs import (
     AlterConfigsRequest,
     DescribeConfigsRequest,
-    DescribeConfigsResource,
     IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
 )
@@ -26,21 +25,12 @@ def describe_configs(
 ) -> None:
     if not _known(ctx, request, context, answer):
         return
-    ours, rest = loggers.split(_each_once(request.resources))
+    ours, rest = loggers.split(request.resources)
     response = ctx.metadata.controller.describe_configs(evolve(request, resources=rest), ctx.metadata.image)
     response.results += [
         loggers.describe(ctx.runtime.node_id, one, documentation=request.include_documentation) for one in ours
     ]
     answer(response)
-
-
-def _each_once(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
-    """What is asked for twice is answered once: an answer may have a thousand times the bytes of its question."""
-    once = {}
-    for one in resources:
-        keys = one.configuration_keys
-        once[one.resource_type, one.resource_name, None if keys is None else tuple(keys)] = one
-    return list(once.values())
 
 
 def _known(

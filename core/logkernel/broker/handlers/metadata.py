@@ -72,7 +72,7 @@ def _metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestCon
     if request.topics is None:
         names: list[tuple[str, UUID]] = [(name, NO_ID) for name in sorted(ctx.cluster.topics)]
     else:
-        names = list(dict.fromkeys(map(_one_of_both, request.topics)))
+        names = [_one_of_both(topic) for topic in request.topics]
     create = request.allow_auto_topic_creation and request.topics is not None
     refused: list[MetadataResponseTopic] = []
     if asking is not None:

@@ -151,7 +151,7 @@ def describe_producers(
 ) -> None:
     response = DescribeProducersResponse()
     for topic in request.topics:
-        rows = [_described(ctx, topic.name, index) for index in dict.fromkeys(topic.partition_indexes)]
+        rows = [_described(ctx, topic.name, index) for index in topic.partition_indexes]
         response.topics.append(TopicResponse(topic.name, rows))
     answer(response)
 

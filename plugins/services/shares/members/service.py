@@ -70,11 +70,9 @@ class ShareGroupsService:
             case ListGroupsRequest():
                 return [(shard, request) for shard in range(shards)]
             case DeleteGroupsRequest():
-                names = dict.fromkeys(request.groups_names)
-                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in names]
+                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in request.groups_names]
             case ShareGroupDescribeRequest() if self._enabled:
-                names = dict.fromkeys(request.group_ids)
-                return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in names]
+                return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
             case DescribeShareGroupOffsetsRequest() if self._enabled:
                 return [(shard_of(group.group_id, shards), evolve(request, groups=[group])) for group in request.groups]
             case ShareGroupHeartbeatRequest() | AlterShareGroupOffsetsRequest() | DeleteShareGroupOffsetsRequest():
