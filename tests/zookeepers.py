@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import random
 import shutil
 import signal
 import socket
@@ -20,6 +21,8 @@ from pathlib import Path
 TICK_MS = 200
 """Sessions time out after 2 to 20 ticks."""
 START_S = 60.0
+QUIET_PORTS = (10_000, 32_768)
+"""The first that services rarely have, and the first that Linux gives to connections."""
 MULTI = (14).to_bytes(4, "big")
 """The type of a request, after its length and number."""
 LOG4J = """<Configuration><Appenders><Console name="E" target="SYSTEM_ERR"/></Appenders>
@@ -55,12 +58,16 @@ def absent() -> str | None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
+    """Ports that were free a moment ago; none that systems give to whoever asks for any, so that nobody takes one
+    before a server that starts for seconds."""
+    draw, found = random.SystemRandom(), list[int]()
     with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
+        while len(found) < count:
+            port = draw.randrange(*QUIET_PORTS)
+            with contextlib.suppress(OSError):
+                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                found.append(port)
+    return found
 
 
 class ZooKeeper:
@@ -159,13 +166,15 @@ def zookeeper(folder: Path, extra: tuple[str, ...] = (), jvm: tuple[str, ...] = 
         server.end()
 
 
-def ensemble_on(folder: Path, machines: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[ZooKeeper]:
+def ensemble_on(
+    folder: Path, machines: Sequence[tuple[str, str, tuple[str, ...]]], extra: tuple[str, ...] = ()
+) -> list[ZooKeeper]:
     """Servers that will serve together, not started; a machine is (name, address, words before a command there)."""
     ports = free_ports(3 * len(machines))
     rows = [f"server.{i + 1}={host}:{ports[3 * i + 1]}:{ports[3 * i + 2]}" for i, (_, host, _) in enumerate(machines)]
     servers = []
     for i, (name, host, before) in enumerate(machines):
-        server = ZooKeeper(folder / name, ports[3 * i], tuple(rows), (), host, before)
+        server = ZooKeeper(folder / name, ports[3 * i], (*rows, *extra), (), host, before)
         (server.folder / "data").mkdir(exist_ok=True)
         (server.folder / "data" / "myid").write_text(str(i + 1))
         servers.append(server)
@@ -173,9 +182,9 @@ def ensemble_on(folder: Path, machines: Sequence[tuple[str, str, tuple[str, ...]
 
 
 @contextlib.contextmanager
-def ensemble(folder: Path, size: int = 3) -> Iterator[list[ZooKeeper]]:
+def ensemble(folder: Path, size: int = 3, extra: tuple[str, ...] = ()) -> Iterator[list[ZooKeeper]]:
     """Servers that serve together."""
-    servers = ensemble_on(folder, [(f"zk{i + 1}", "127.0.0.1", ()) for i in range(size)])
+    servers = ensemble_on(folder, [(f"zk{i + 1}", "127.0.0.1", ()) for i in range(size)], extra)
     try:
         for server in servers:
             server.start()

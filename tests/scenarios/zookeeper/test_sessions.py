@@ -31,7 +31,9 @@ SCRAM = {"iterations": 4096, "salt": "c2E=", "stored_key": "c3Q=", "server_key":
 TOKEN = {
     "owner": "User:a b", "requester": "User:r", "renewers": ["User:%"], "issued_ms": 1, "max_ms": 3, "expires_ms": 2
 }  # fmt: skip
-WAIT_S = 20.0
+WAIT_S = 60.0
+PATIENT_MS = 18_000
+"""A session timeout with which a call may take 3 s, as it may on a slow machine."""
 
 
 class Heard:
@@ -78,7 +80,7 @@ class World:
         self.other.chroot = chroot
         stack.callback(self.other.stop)
 
-    def session(self, timeout_ms: int = 3_000, address: str | None = None, **options: Any) -> ZooKeeperSession:
+    def session(self, timeout_ms: int = PATIENT_MS, address: str | None = None, **options: Any) -> ZooKeeperSession:
         made = ZooKeeperSession(
             Options(Address.parse((address or self.server.address) + self.chroot), timeout_ms, **options)
         )
@@ -330,11 +332,12 @@ def test_a_failed_log_directory_is_told_to_the_controller_alone_and_once(world: 
 
 def test_a_broker_id_of_another_session_is_free_when_that_session_is_over(world: World) -> None:
     """As after a kill -9: the node of the old session stays until it times out."""
-    proxy, killed = world.proxied(600)
+    one = world.session()
+    assert one.stale_ms > PATIENT_MS
+    assert one.broker_epochs() == {}
+    proxy, killed = world.proxied(3_000)
     killed.announce(1, FACT)
     proxy.cut()
-    one = world.session()
-    assert one.stale_ms > 3_000
     with pytest.raises(DuplicateBrokerRegistration):
         one.announce(1, FACT)
     deadline = time.monotonic() + WAIT_S
@@ -344,9 +347,10 @@ def test_a_broker_id_of_another_session_is_free_when_that_session_is_over(world:
     assert one.announce(1, FACT) > 0
 
 
-def test_a_broker_takes_the_place_of_its_own_lost_session(world: World) -> None:
+def test_a_broker_takes_the_place_of_its_own_lost_session(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """KAFKA-7165: the old session may still live in ZooKeeper, as nobody could say goodbye."""
-    proxy, session = world.proxied(3_000)
+    monkeypatch.setattr(Options, "lost_s", 0.5)  # long before ZooKeeper ends it
+    proxy, session = world.proxied(4_000)
     heard = Heard(session)
     first = session.announce(1, FACT)
     proxy.cut()
@@ -370,8 +374,8 @@ def test_a_session_is_lost_by_its_own_clock_while_nothing_answers(world: World) 
     proxy, session = world.proxied(1_500)
     heard = Heard(session)
     session.poll()
-    proxy.cut()
     begun_s = time.monotonic()
+    proxy.cut()
     heard.until_state("unsure", "lost")
     assert time.monotonic() - begun_s > 0.9  # not at once, and though nothing was connected again
     with pytest.raises(KafkaStorageError, match="does not answer"):
@@ -387,7 +391,7 @@ def test_a_call_to_a_zookeeper_that_stands_still_ends_soon(world: World) -> None
     begun_s = time.monotonic()
     with pytest.raises(KafkaStorageError, match="did not answer"):
         session.commit_as_controller([row(1, 1)], term)
-    assert time.monotonic() - begun_s < 6  # well before the session is lost, after 8 s
+    assert time.monotonic() - begun_s < 8  # before the session is lost
     with pytest.raises(KafkaStorageError) as refused:
         session.commit_as_controller([row(1, 1)], term)
     assert "did not answer" not in str(refused.value)  # it was not asked at all
@@ -399,9 +403,9 @@ def test_a_call_to_a_zookeeper_that_stands_still_ends_soon(world: World) -> None
 
 @pytest.mark.usefixtures("zookeeper_server")  # skips where there is none
 def test_a_session_outlives_the_server_that_it_was_connected_to(tmp_path: Path) -> None:
-    with zookeepers.ensemble(tmp_path) as servers, ExitStack() as stack:
+    with zookeepers.ensemble(tmp_path, extra=("maxSessionTimeout=60000",)) as servers, ExitStack() as stack:
         hosts = ",".join(server.address for server in servers)
-        session = ZooKeeperSession(Options(Address.parse(f"{hosts}/kafka"), 4_000))
+        session = ZooKeeperSession(Options(Address.parse(f"{hosts}/kafka"), 60_000))
         stack.callback(session.close)
         heard = Heard(session)
         epoch = session.announce(1, FACT)
@@ -469,7 +473,7 @@ def test_a_slow_answer_ends_no_start_and_is_not_waited_for_by_a_broker_that_serv
         paused.append(resume)
 
     paused: list[threading.Timer] = []
-    session = world.session()
+    session = world.session(3_000)
     slowly(1.0)  # a call of a broker that serves is answered within half a second
     try:
         session.commit([MetadataChange("cluster", "", {"id": "slow"})])
