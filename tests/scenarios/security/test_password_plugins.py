@@ -65,7 +65,7 @@ def broker(start_broker: Callable[..., Any], tmp_path: Path, monkeypatch: pytest
         "listener.security.protocol.map": "OUT:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
         "connection.failed.authentication.delay.ms": "1",
-        "logkernel.password.check.timeout.ms": "500",
+        "logkernel.password.check.timeout.ms": "2000",
         "authorizer.class.name": "standard",
         "super.users": "User:ann",
         HANDLER: "moody",
