@@ -82,7 +82,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]], Any]:
 
     def go(coroutine: Any) -> Any:
         with asyncio.Runner(loop_factory=factory) as runner:
-            return runner.run(asyncio.wait_for(coroutine, 10))
+            return runner.run(asyncio.wait_for(coroutine, 60))
 
     return go
 

@@ -117,7 +117,7 @@ def test_processors_are_those_that_this_process_may_use(monkeypatch: pytest.Monk
     assert polling._processors() == 1
 
 
-@pytest.mark.parametrize(("limit_us", "looks"), [(1_000_000, True), (0, False)])
+@pytest.mark.parametrize(("limit_us", "looks"), [(60_000_000, True), (0, False)])
 def test_a_listener_looks_while_a_client_waits_for_each_answer(
     run: Any, door: Any, wire: Any, yields: list[int], limit_us: int, looks: bool
 ) -> None:

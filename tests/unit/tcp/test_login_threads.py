@@ -78,13 +78,14 @@ def test_one_that_hangs_is_refused_and_its_place_is_another_ones() -> None:
 def test_no_more_than_some_run_at_once() -> None:
     async def go(end: threading.Event) -> None:
         threads, lock, running, most = LoginThreads(asyncio.get_running_loop(), most_at_once=2), threading.Lock(), 0, 0
+        two = threading.Barrier(2)
 
         def work() -> bytes:
             nonlocal running, most
             with lock:
                 running += 1
                 most = max(most, running)
-            end.wait(0.01)
+            two.wait(LONG_MS / 1000)
             with lock:
                 running -= 1
             return b""
@@ -134,22 +135,23 @@ def test_a_thread_that_hangs_does_not_hold_up_the_end_of_the_process() -> None:
 
 def test_a_clients_login_ends_with_its_loop_and_not_the_loop_with_it() -> None:
     async def go(end: threading.Event) -> None:
+        def hang() -> bytes:
+            hung.append(threading.current_thread())
+            return hanging(end)()
+
         loop = asyncio.get_running_loop()
         assert await on_thread(loop, lambda: b"yes") == b"yes"
         with pytest.raises(ZeroDivisionError, match="a bug"):
             await on_thread(loop, failing)
-        late = on_thread(loop, hanging(end))
+        late = on_thread(loop, hang)
+        while not hung:
+            await asyncio.sleep(0)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.001):
                 await late
 
-    left: list[threading.Thread] = []
-
-    async def then(end: threading.Event) -> None:
-        await go(end)
-        left.extend(thread for thread in threading.enumerate() if thread.name == "logkernel-login")
-
-    run(then)
-    (thread,) = left
+    hung: list[threading.Thread] = []
+    run(go)
+    (thread,) = hung
     assert thread.daemon
     thread.join()

@@ -99,6 +99,8 @@ def test_records_cross_both_ways(door: Any, served: Any) -> None:
 def test_a_late_answer_is_a_timeout_and_is_dropped(door: Any, served: Any) -> None:
     with TcpChannel(served.host, served.port, {}) as channel:
         reply = channel.send(HeartbeatRequest())
+        while not door.parked:
+            channel.poll()
         with pytest.raises(RequestTimedOut):
             reply.result(0.02)
         assert not reply.done()
