@@ -329,11 +329,12 @@ def test_the_end_waits_for_no_request_that_is_held() -> None:
 
 def test_a_jump_of_days_delays_no_write(cluster: KafkaCluster) -> None:
     """Fetches of followers that are under way time out by the jump; the next ones came a second later."""
-    took_s = []
-    for number in range(3):  # the machine may be busy
+
+    def takes_s(number: int) -> float:
         cluster.produce("orders", number)
         cluster.clock.advance(days=8)
         begun_s = time.monotonic()
         cluster.produce("orders", number)
-        took_s.append(time.monotonic() - begun_s)
-    assert min(took_s) < 0.5
+        return time.monotonic() - begun_s
+
+    assert any(takes_s(number) < 0.5 for number in range(20))  # the machine may be busy at times

@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -257,21 +256,18 @@ def test_a_large_body_and_a_web_page_are_refused(shared: Server) -> None:
 # ---------------------------------------------------------------- the process
 
 
-def ended(process: subprocess.Popen[bytes]) -> float:
-    """How long it took, in seconds."""
-    begun_s = time.monotonic()
-    process.wait(STARTS_S)
-    return time.monotonic() - begun_s
+def ended(process: subprocess.Popen[bytes]) -> int:
+    """Its exit status."""
+    return process.wait(STARTS_S)
 
 
 def test_it_ends_by_sigterm_while_a_call_waits(start: Callable[..., Server]) -> None:
     server = start("--topic", "orders")
     connection = http.client.HTTPConnection(server.ready["control"].removeprefix("http://"))
-    connection.request("POST", "/assert-produced", json.dumps({"topic": "orders", "within_s": 60}))
+    connection.request("POST", "/assert-produced", json.dumps({"topic": "orders", "within_s": 600}))
     server.call("GET", "/health")
     server.process.terminate()
-    assert ended(server.process) < 5  # under a second on a quiet machine
-    assert server.process.returncode == 0
+    assert ended(server.process) == 0
     connection.close()
 
 
@@ -280,8 +276,7 @@ def test_it_ends_with_its_standard_input(start: Callable[..., Server]) -> None:
     assert server.process.stdin is not None
     server.process.stdin.close()
     server.process.stdin = None
-    ended(server.process)
-    assert server.process.returncode == 0
+    assert ended(server.process) == 0
 
 
 PARENT = """
@@ -306,8 +301,7 @@ def test_one_that_is_to_stay_ends_by_a_signal_only(start: Callable[..., Server])
     server.process.stdin = None
     assert server.call("GET", "/health")["status"] == "running"
     server.process.send_signal(signal.SIGINT)
-    ended(server.process)
-    assert server.process.returncode == 0
+    assert ended(server.process) == 0
 
 
 def test_options_reach_the_broker(start: Callable[..., Server], tmp_path: Path) -> None:
