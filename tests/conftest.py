@@ -33,8 +33,8 @@ pytest_plugins = ["parts"]
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_PREFIX = "logkernel listening on "
-START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 60.0
 
 
 def pytest_runtest_setup() -> None:

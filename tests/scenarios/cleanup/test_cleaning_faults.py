@@ -105,14 +105,14 @@ def test_an_error_while_swapping_takes_the_directory_offline(tmp_path, monkeypat
 
 def test_closing_in_the_middle_loses_nothing(tmp_path):
     """A slow rewrite is cut short by `close`; no leftovers stay, and all is there."""
-    options = {"log_cleaner_backoff_ms": 1, "log_cleaner_io_max_bytes_per_second": 2e6}
+    options = {"log_cleaner_backoff_ms": 1, "log_cleaner_io_max_bytes_per_second": 1e5}
     with logkernel.open(tmp_path, **options) as log:
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
         fill(log, rounds=6)
         wanted = state(log)
         wait(log, lambda: log.broker.replicas.get(NAME).log.rewriting is not None, "nothing begins")
         begun = time.monotonic()
-    assert time.monotonic() - begun < 5, "close waits for the throttle"
+    assert time.monotonic() - begun < 60, "close waits for the throttle"
     assert not [*(tmp_path / "t-0").glob("*.cleaned"), *(tmp_path / "t-0").glob("*.swap")]
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
         assert state(log) == wanted

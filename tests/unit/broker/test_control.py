@@ -150,7 +150,7 @@ def raw(folder: Path, data: bytes) -> list[dict]:
     """Send bytes, shut the sending side, read every answer until the broker closes or is silent."""
     with socket.socket(socket.AF_UNIX) as channel, address(str(folder)) as path:
         channel.connect(path)
-        channel.settimeout(5)
+        channel.settimeout(60)
         channel.sendall(data)
         channel.shutdown(socket.SHUT_WR)
         with channel.makefile("rb") as lines:

@@ -25,7 +25,14 @@ def echo(environ, start_response):
 
 @pytest.fixture
 def server():
-    with HttpServer(echo, max_body_bytes=1000, max_connections=3, idle_s=0.2) as server:
+    with HttpServer(echo, max_body_bytes=1000, max_connections=3, idle_s=60) as server:
+        yield server
+
+
+@pytest.fixture
+def hasty():
+    """It waits for no client."""
+    with HttpServer(echo, idle_s=1) as server:
         yield server
 
 
@@ -66,12 +73,12 @@ def test_what_is_no_request_is_refused(server, sent, status):
     assert status in exchanged(server, sent, end=True)[:1000]
 
 
-def test_a_client_that_stops_within_its_body_is_refused(server):
-    assert b" 400 " in exchanged(server, b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab")
+def test_a_client_that_stops_within_its_body_is_refused(hasty):
+    assert b" 400 " in exchanged(hasty, b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab")
 
 
-def test_a_silent_connection_is_closed(server):
-    assert exchanged(server, b"GET / HT") == b""
+def test_a_silent_connection_is_closed(hasty):
+    assert exchanged(hasty, b"GET / HT") == b""
 
 
 def test_an_application_that_fails_is_logged_and_answered(caplog):
