@@ -27,6 +27,8 @@ READ_COMMITTED: Final = 1
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """What a listener may speak, by the protocol's numbers."""
 PLAINTEXT: Final = SECURITY_PROTOCOLS[0]
+SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+"""By which a client of a listener with SASL may say who it is."""
 
 
 _TO_URL: Final = bytes.maketrans(b"+/", b"-_")

@@ -26,6 +26,7 @@ from logkernel.config.listeners import (
     protocols_by_name,
 )
 from logkernel.config.nearest import nearest
+from logkernel.config.of_listeners import Wrong, wrong_listener, wrong_setting
 from logkernel.config.sources import (
     DYNAMIC_BROKER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
@@ -313,6 +314,10 @@ class BrokerConfig:
         """Raises InvalidConfig where a running broker can't take this. What a running Apache Kafka takes and has no
         meaning here is taken as well, of whatever value."""
         setting = self.definitions.of_broker(name)
+        if name.startswith(PER_LISTENER):
+            wrong = wrong_setting(name, self._listener_names(), self.definitions)
+            if wrong is not None:
+                raise self._wrong(name, value, wrong)
         if setting is None and unused.is_dynamic(name):
             return
         if setting is None and not unused.is_unused(name):
@@ -325,6 +330,25 @@ class BrokerConfig:
                 f"{name}={shown}: a running broker can't change it; set it in the broker's file and restart the broker"
             )
         check_bounds(setting, typed(setting, value), self.get)
+
+    def validate_listener_of(self, name: str, value: str) -> None:
+        """Raises InvalidConfig where it is the setting of a listener that this broker has not. Other brokers may have
+        others."""
+        names = self._listener_names()
+        wrong = wrong_listener(name, names) if names and name.startswith(PER_LISTENER) else None
+        if wrong is not None:
+            raise self._wrong(name, value, wrong)
+
+    def _listener_names(self) -> list[str]:
+        """Names of the listeners that were given; a program that embeds the broker names them when it listens."""
+        if "listeners" not in self._effective:
+            return []
+        told = parse_listeners(self._effective["listeners"].text)
+        return [*(listener.name for listener in told), *self.get("controller.listener.names")]
+
+    def _wrong(self, name: str, value: str, wrong: Wrong) -> InvalidConfig:
+        shown = HIDDEN if (self.definitions.of_broker(name) or unused.setting(name)).sensitive else value
+        return InvalidConfig(f"{name}={shown}: {wrong.problem}; {wrong.remedy}")
 
     def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str] | None = None) -> BrokerConfig:
         """These settings with other dynamic layers: all that AlterConfigs keeps of this broker, and of all brokers.

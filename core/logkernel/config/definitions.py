@@ -119,12 +119,12 @@ class Definitions:
 
     def of_broker(self, name: str) -> Setting | None:
         """Return a broker's setting. One of TLS and SASL may be a listener's own, `listener.name.NAME.SETTING`, or a
-        mechanism's, `listener.name.NAME.MECHANISM.SETTING`: it is returned by this name."""
+        mechanism's, `listener.name.NAME.MECHANISM.SETTING`: it is returned by this name. NAME may have dots."""
         found = self.broker.get(name)
         if found is not None or not name.startswith(PER_LISTENER):
             return found
         parts = name.removeprefix(PER_LISTENER).split(".")
-        for behind in (1, 2):
+        for behind in range(1, len(parts)):
             setting = self.broker.get(".".join(parts[behind:]))
             if setting is not None and setting.per_listener:
                 return evolve(setting, name=name)

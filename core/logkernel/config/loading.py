@@ -7,9 +7,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from logkernel.attrs_lite import field, mutable
-from logkernel.config import election, unused
+from logkernel.config import election, of_listeners, unused
 from logkernel.config.definitions import PER_LISTENER, Definitions, PluginDeclaration, Setting
-from logkernel.config.nearest import nearest
+from logkernel.config.of_listeners import wrong_listener, wrong_setting
 from logkernel.config.sources import (
     Overrides,
     RawConfig,
@@ -188,15 +188,7 @@ def _no_broker_setting(row: RawSetting, definitions: Definitions) -> tuple[str, 
         return "this is a topic's setting", "give it to a topic"
     if row.name in definitions.group:
         return "this is a group's setting", "set it by AlterConfigs for a group"
-    return nameless(row.name, [*definitions.broker, *unused.names(), *_near_of_listener(row.name, definitions)])
-
-
-def _near_of_listener(name: str, definitions: Definitions) -> list[str]:
-    """What a misspelt setting of one listener most likely is: each part of the name that may be meant as a setting, put
-    right."""
-    known = [one.name for one in definitions.broker.values() if one.per_listener]
-    found = ((part, nearest(part, known)) for part in unused.of_listener(name))
-    return [f"{name.removesuffix(part)}{near}" for part, near in found if near is not None]
+    return nameless(row.name, [*definitions.broker, *unused.names(), *of_listeners.near(row.name, definitions)])
 
 
 def _election_conflict(rows: Mapping[str, RawSetting]) -> ConfigError:
@@ -296,37 +288,31 @@ def _check_opened(file: Mapping[str, RawSetting], above: Mapping[str, RawSetting
 def _of_no_listener(
     given: Mapping[str, RawSetting], definitions: Definitions, lenient: Sequence[RawSetting]
 ) -> list[str]:
-    """Warnings of settings of a listener that is not there, among the `lenient` rows. Raises ConfigError for others: a
-    misspelt `listener.name.OUT.ssl.client.auth` asks nobody for a certificate, as in Kafka, which says nothing."""
+    """Warnings of settings of a listener, or of a mechanism, that is not there, among the `lenient` rows. Raises
+    ConfigError for others."""
     from logkernel.config.listeners import parse_listeners
 
     if "listeners" not in given:  # a program that embeds the broker names them when it listens
         return []
     controllers = given[CONTROLLERS].text.split(",") if CONTROLLERS in given else ()
     named = [one.name for one in parse_listeners(given["listeners"].text)] + [one.strip() for one in controllers]
-    names = list(dict.fromkeys(name.lower() for name in named if name))
+    names = list(filter(None, named))
     out = []
     for name, row in given.items():
-        rest = name.removeprefix(PER_LISTENER)
-        if rest == name or any(rest.startswith(f"{known}.") for known in names):
+        if not name.startswith(PER_LISTENER) or not _is_taken(name, definitions):
             continue
-        remedy = _right_listener(rest, names)
-        if row in lenient:
-            out.append(f"{row.where}: {name} has no effect, as no listener is called so; {remedy}")
-        else:
+        wrong = wrong_listener(name, names) or wrong_setting(name, names, definitions)
+        if wrong is not None and row in lenient:
+            out.append(f"{row.where}: {name} has no effect, as {wrong.problem}; {wrong.remedy}")
+        elif wrong is not None:
             secret = (definitions.of_broker(name) or unused.setting(name)).sensitive
-            raise refuse(row, "no listener is called so", remedy, secret=secret)
+            raise refuse(row, *wrong, secret=secret)
     return out
 
 
-def _right_listener(rest: str, names: Sequence[str]) -> str:
-    """The remedy for `listener.name.` and `rest`, which begins with none of the listeners' names."""
-    in_lower_case = next((known for known in names if rest.lower().startswith(f"{known}.")), None)
-    if in_lower_case is not None:
-        return f"write {PER_LISTENER}{in_lower_case}{rest[len(in_lower_case) :]}"
-    was, dot, setting = rest.partition(".")
-    near = nearest(was, names)
-    return f"did you mean {PER_LISTENER}{near}{dot}{setting}?" if near else f"use one of {', '.join(names)}"
+def _is_taken(name: str, definitions: Definitions) -> bool:
+    """False for what was warned of already."""
+    return definitions.of_broker(name) is not None or _has_no_effect(name, definitions)
 
 
 def _shadowed(given: Mapping[str, RawSetting], definitions: Definitions) -> list[str]:

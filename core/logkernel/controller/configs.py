@@ -192,7 +192,8 @@ def _alter_one(
     elif resource.resource_type == CLIENT_METRICS:
         validate_client_metrics(new)
     else:
-        _check_broker({name: value for name, value in new.items() if old.get(name) != value}, config)
+        changed = {name: value for name, value in new.items() if old.get(name) != value}
+        _check_broker(changed, config, is_asked=resource.resource_name == str(node_id))
     if not keep or new == old:
         return
     out.changes.append(MetadataChange("config", key, new or None))
@@ -207,11 +208,14 @@ def _without_gone(new: Mapping[str, str], old: Mapping[str, str], known: Mapping
     return {name: value for name, value in new.items() if name in known or old.get(name) != value}
 
 
-def _check_broker(changed: Mapping[str, str], config: BrokerConfig) -> None:
-    """Raises InvalidRequest, as Kafka does for brokers where a topic would get InvalidConfig."""
+def _check_broker(changed: Mapping[str, str], config: BrokerConfig, *, is_asked: bool) -> None:
+    """Raises InvalidRequest, as Kafka does for brokers where a topic would get InvalidConfig. `is_asked`: they are of
+    the broker whose `config` this is, alone."""
     for name, value in changed.items():
         try:
             config.validate_broker_config(name, value)
+            if is_asked:
+                config.validate_listener_of(name, value)
         except InvalidConfig as error:
             raise InvalidRequest(str(error)) from None
 

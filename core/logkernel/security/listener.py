@@ -20,7 +20,7 @@ from logkernel.config.definitions import PER_LISTENER
 from logkernel.contracts import Login, PasswordChecker, ServerMechanism
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.security import jaas
-from logkernel.vocabulary import ANONYMOUS, Principal, Secret
+from logkernel.vocabulary import ANONYMOUS, SASL_MECHANISMS, Principal, Secret
 
 if TYPE_CHECKING:
     from logkernel.security.principals import PrincipalMapping
@@ -42,7 +42,6 @@ UnknownOf = Callable[[str], "UnknownUser"]
 PLAIN_HANDLER: Final = "plain.sasl.server.callback.handler.class"
 KAFKAS_PLAIN: Final = "PlainServerCallbackHandler"
 """Kafka's own, which has the users of sasl.jaas.config."""
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
 
 class ListenerProtection:
@@ -155,11 +154,11 @@ class ListenerProtection:
     def _enabled(self) -> list[str]:
         text = self._settings["sasl.enabled.mechanisms"]
         names = [name.strip().upper() for name in text.split(",") if name.strip()]
-        known = ", ".join(MECHANISMS)
+        known = ", ".join(SASL_MECHANISMS)
         if not names:
             raise self._wrong("sasl.enabled.mechanisms", "the listener asks for SASL by no mechanism", f"name {known}")
         for name in names:
-            if name not in MECHANISMS:
+            if name not in SASL_MECHANISMS:
                 raise self._wrong("sasl.enabled.mechanisms", f"{name} is not served here", f"name some of {known}")
         return names
 

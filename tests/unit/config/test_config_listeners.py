@@ -9,8 +9,9 @@ import pytest
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.listeners import Listener, address, listening, parse_listeners
 from logkernel.config.loading import load
+from logkernel.config.of_listeners import MECHANISMS
 from logkernel.config.sources import RawSetting
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, InvalidConfig
 
 PLAIN = {"listener.security.protocol.map": "IN:PLAINTEXT,OUT:PLAINTEXT,CONTROL:PLAINTEXT"}
 
@@ -293,6 +294,13 @@ LISTENERS_OF_THREE = (
         ("out.sasl.enabled.mechansims", "this name; did you mean listener.name.out.sasl.enabled.mechanisms?"),
         ("out.plain.sasl.jaas.confg", "this name; did you mean listener.name.out.plain.sasl.jaas.config?"),
         ("out.confluent.licence", "this name; correct or remove it"),
+        ("out.plian.sasl.jaas.config", "is called plian; did you mean listener.name.out.plain.sasl.jaas.config?"),
+        ("in.side.PLAIN.sasl.jaas.config", "called PLAIN; did you mean listener.name.in.side.plain.sasl.jaas.config?"),
+        (
+            "out.md5.sasl.jaas.config",
+            "no mechanism of SASL is called md5; use one of plain, scram-sha-256, scram-sha-512, oauthbearer, gssapi",
+        ),
+        ("out.plain.x.sasl.jaas.config", "no setting of Kafka or a plugin has this name; "),
     ],
 )
 def test_a_misspelt_setting_of_a_listener_is_an_unknown_setting(name: str, said: str, tmp_path: Path) -> None:
@@ -312,10 +320,46 @@ def test_a_misspelt_setting_of_a_listener_is_an_unknown_setting(name: str, said:
 
 
 @pytest.mark.parametrize("name", ["out", "in.side", "controller"])
-def test_a_setting_of_a_listener_that_is_there_is_taken_without_a_word(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("setting", ["ssl.client.auth=required", *(f"{one}.sasl.jaas.config=a" for one in MECHANISMS)])
+def test_a_setting_of_a_listener_that_is_there_is_taken_without_a_word(name: str, setting: str, tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text(LISTENERS_OF_THREE)
-    assert load(file, [f"listener.name.{name}.ssl.client.auth=required"], []).warnings == []
+    assert load(file, [f"listener.name.{name}.{setting}"], []).warnings == []
+
+
+def test_a_listener_may_be_called_as_another_and_a_mechanism(tmp_path: Path) -> None:
+    settings = {"listeners": "IN://:1,IN.PLAIN://:2", "listener.security.protocol.map": "IN:SSL,IN.PLAIN:SSL"}
+    taken = {"listener.name.in.plain.sasl.jaas.config": "a", "listener.name.in.plain.plain.sasl.jaas.config": "b"}
+    assert not BrokerConfig.load(None, settings | taken).warnings
+
+
+ALTERED = [
+    ("out.ssl.client.auht", "required", "did you mean listener.name.out.ssl.client.auth?"),
+    ("out.plian.sasl.jaas.config", "[hidden]", "did you mean listener.name.out.plain.sasl.jaas.config?"),
+    ("anything", "required", "correct or remove it"),
+]
+
+
+@pytest.mark.parametrize(("name", "shown", "said"), ALTERED)
+def test_a_misspelt_setting_of_a_listener_is_refused_by_a_running_broker(name: str, shown: str, said: str) -> None:
+    """Every name that began so was kept, and nothing said that nobody heeds it."""
+    config = BrokerConfig.load(None, {"listeners": "OUT://:1", "listener.security.protocol.map": "OUT:SSL"})
+    full = f"listener.name.{name}"
+    with pytest.raises(InvalidConfig) as refused:
+        config.validate_broker_config(full, "required")
+    assert str(refused.value).startswith(f"{full}={shown}: ")
+    assert said in str(refused.value)
+
+
+def test_a_running_broker_takes_settings_of_listeners_that_it_may_not_know() -> None:
+    """Another broker of the cluster may have the listener, so it is no mistake where the setting is for all."""
+    config = BrokerConfig.load(None, {"listeners": "OUT://:1", "listener.security.protocol.map": "OUT:SSL"})
+    name = "listener.name.owt.ssl.client.auth"
+    config.validate_broker_config(name, "required")
+    assert config.with_dynamic({}, {name: "required"}).warnings == ()
+    with pytest.raises(InvalidConfig, match=r"owt.ssl.client.auth=required: no listener is called so; did you mean"):
+        config.validate_listener_of(name, "required")
+    BrokerConfig.load(None, {}).validate_listener_of(name, "required")  # it learns its listeners when it listens
 
 
 @pytest.mark.parametrize("name", ["out.ssl.provider", "in.side.num.network.threads", "out.log.flush.interval.ms"])

@@ -21,6 +21,7 @@ from logkernel.errors import (
     InvalidConfig,
     InvalidPartitions,
     InvalidReplicationFactor,
+    InvalidRequest,
     InvalidTopicException,
     PluginError,
     PolicyViolation,
@@ -291,6 +292,16 @@ def test_a_group_s_setting_is_refused_in_kafkas_words(name: str, value: str, sai
     (row,) = result.response.responses
     assert row.error_code == InvalidConfig.code
     assert row.error_message.startswith(said)
+
+
+@pytest.mark.parametrize(("broker", "code"), [("1", InvalidRequest.code), ("", 0)])
+def test_a_setting_of_a_listener_that_the_broker_has_not_is_refused_for_it_alone(broker: str, code: int) -> None:
+    """Kafka takes it; here the start refuses it, too. Set for all brokers, it may be another one's listener."""
+    bench = Bench(listeners="OUT://:1", listener_security_protocol_map="OUT:SSL")
+    rows = [c.IncrementalAlterConfigsAlterableConfig("listener.name.owt.ssl.client.auth", 0, "required")]
+    resource = c.IncrementalAlterConfigsAlterConfigsResource(4, broker, rows)
+    result = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
+    assert bench.keep(result).responses[0].error_code == code
 
 
 def test_what_a_file_says_of_a_topic_is_set_over_its_own() -> None:
