@@ -23,7 +23,7 @@ from logkernel.cli.partition_health import (
     state_of,
 )
 from logkernel.cli.topic_results import found_of, results_of
-from logkernel.cli.visible import why_empty
+from logkernel.cli.visible import why_no_topic
 from logkernel.cli.watching import watch, watch_option
 from logkernel.config.listeners import address
 from logkernel.vocabulary import TopicPartition
@@ -76,7 +76,7 @@ class ClusterStatus:
     controller_epoch: int | None = None
     """None where the coordination was not asked."""
     unseen: str | None = None
-    """What to say where this user may describe no topic, so that nothing is known of the partitions."""
+    """What to say where this user sees no topic and may not describe each, so that nothing is known of partitions."""
 
     def count(self, *states: str) -> int:
         return sum(row.state in states for row in self.lacking)
@@ -124,7 +124,7 @@ def look(admin: Admin, hasty: Admin, session: SharedCoordination | None = None) 
             for name, state, part in sorted(lacking, key=lambda row: row[0])
         ),
         None if session is None else session.read_controller()[1],
-        None if names else why_empty(cluster.authorized_operations, "topic"),
+        None if names else why_no_topic(cluster.authorized_operations, admin),
     )  # fmt: skip
 
 

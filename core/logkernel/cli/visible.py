@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from logkernel.client.cluster.permissions import command
+from logkernel.errors import TopicAuthorizationFailed, UnknownTopicOrPartition
 from logkernel.vocabulary import AclOperation
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ EVERYTHING = frozenset(
     }
 )
 """What a super user may do with a cluster, and everybody where there is no authorizer."""
+NOBODYS_TOPIC = "logkernel.a.topic.that.nobody.has"
+"""Brokers tell who may describe it that it is not there, and others that it is not theirs, as of any topic."""
 
 
 def why_empty(operations: frozenset[AclOperation] | None, kind: str) -> str | None:
@@ -40,8 +43,26 @@ def why_empty(operations: frozenset[AclOperation] | None, kind: str) -> str | No
 
 def say_if_empty(found: object, admin: Admin, kind: str) -> None:
     """Explain on stderr a listing that has no row."""
-    if not found and (text := why_empty(allowed(admin), kind)) is not None:
+    if found:
+        return
+    operations = allowed(admin)
+    text = why_no_topic(operations, admin) if kind == "topic" else why_empty(operations, kind)
+    if text is not None:
         click.echo(f"logkernel: {text}", err=True)
+
+
+def why_no_topic(operations: frozenset[AclOperation] | None, admin: Admin) -> str | None:
+    """As `why_empty` for topics; None as well where this user may describe any, so that none is hidden."""
+    why = why_empty(operations, "topic")
+    if why is None:
+        return None
+    try:
+        admin.describe_topics([NOBODYS_TOPIC])
+    except TopicAuthorizationFailed:
+        return why
+    except UnknownTopicOrPartition:
+        return None
+    return None
 
 
 def allowed(admin: Admin) -> frozenset[AclOperation] | None:

@@ -1,8 +1,8 @@
 """Lines of a log that come again: each is written once, and counted for as long as it comes again in each window.
 
     connection refused peer=10.0.0.7:40112 listener=IN: it sent HTTP; …           written by the caller, where `is_new`
-    connection refused host=10.0.0.7 listener=IN: it sent HTTP; … and 78 more in 60 s
-    connection refused host=10.0.0.9 and 90000 more in 60 s that are not written
+    connection refused host=10.0.0.7 listener=IN: it sent HTTP; … (this came 78 times more in 60 s)
+    connection refused host=10.0.0.9: 90000 more in 60 s are not written
 
 The next one after a window without one is written anew. A line is of a source, such as a client's host or principal.
 Nobody fills disk or memory, or hides the lines of others by his own: in a window, `max_each` different lines of a
@@ -32,7 +32,8 @@ class Repeats:
     def __init__(
         self, log: logging.Logger, label: str, after: After, *, max_each: int, max_all: int, level: int = logging.INFO
     ) -> None:
-        """`label` begins each line, up to the source; `level` is of the lines `and N more`."""
+        """`label` begins each line, up to the source; `level` is of the lines
+        that count."""
         self._log = log
         self._label = label
         self._after = after
@@ -93,7 +94,8 @@ class Repeats:
         for source, known in self._again.items():
             for what, more in known.items():
                 if more:
-                    self._log.log(self._level, "%s=%s %s and %d more %s", self._label, source, what, more, when)
+                    came = f"this came {more} {'time' if more == 1 else 'times'} more {when}"
+                    self._log.log(self._level, "%s=%s %s (%s)", self._label, source, what, came)
         for source, more in self._beyond.items():
-            self._log.warning("%s=%s and %d more %s that are not written", self._label, source, more, when)
+            self._log.warning("%s=%s: %d more %s are not written", self._label, source, more, when)
         self._beyond.clear()

@@ -1,7 +1,9 @@
-"""The log of connections that a listener refuses: one line for the first of a host and a reason, and a count of others.
+"""The log of connections that a listener refuses or closes: one line for the first of a host and a reason, and a count
+of others.
 
 connection refused peer=10.0.0.7:40112 listener=IN: it sent HTTP; …
-connection refused host=10.0.0.7 listener=IN: it sent HTTP; … and 78 more in 60 s
+connection refused host=10.0.0.7 listener=IN: it sent HTTP; … (this came 78 times more in 60 s)
+connection closed peer=10.0.0.7:40310 listener=IN: it was idle for 600000 ms (connections.max.idle.ms)
 """
 
 from __future__ import annotations
@@ -32,21 +34,29 @@ class RefusedConnections:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._timer: asyncio.TimerHandle | None = None
-        self._repeats = Repeats(
-            log, "connection refused host", self._later, max_each=MAX_EACH, max_all=MAX_ALL, level=logging.WARNING
-        )
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._refused = self._counted("connection refused host", logging.WARNING)
+        self._closed = self._counted("connection closed host", logging.INFO)
 
     def refused(self, listener: str, peer: str, host: str, why: str) -> None:
         """See `Refused`."""
-        if self._repeats.is_new(host, f"listener={listener}: {why}"):
+        if self._refused.is_new(host, f"listener={listener}: {why}"):
             write(listener, peer, host, why)
+
+    def closed(self, listener: str, peer: str, host: str, why: str) -> None:
+        """Of one that the broker had taken: as `Refused`."""
+        if self._closed.is_new(host, f"listener={listener}: {why}"):
+            log.info("connection closed peer=%s listener=%s: %s", peer, listener, why)
 
     def close(self) -> None:
         """Write what was counted."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._repeats.close()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._refused.close()
+        self._closed.close()
 
-    def _later(self, wait_ms: int, action: Callable[[], None]) -> None:
-        self._timer = self._loop.call_later(wait_ms / 1000, action)
+    def _counted(self, label: str, level: int) -> Repeats:
+        def after(wait_ms: int, action: Callable[[], None]) -> None:
+            self._timers[label] = self._loop.call_later(wait_ms / 1000, action)
+
+        return Repeats(log, label, after, max_each=MAX_EACH, max_all=MAX_ALL, level=level)

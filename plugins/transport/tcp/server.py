@@ -277,17 +277,19 @@ class Connection(asyncio.BufferedProtocol):
         self._admitted = self._admitted or self.machine.principal is not None
         security = self._security
         if security is not None and not self._admitted and (now_s - self._born_s) * 1000 > security.timeout_ms:
-            peer, limit_ms = self.machine.peer, security.timeout_ms
-            log.info("connection closed peer=%s: it did not authenticate within %d ms", peer, limit_ms)
-            self.transport.abort()
+            self._close_overdue(f"it did not authenticate within {security.timeout_ms} ms")
             return
         if self.sender.progress != self.seen_progress or (self.machine.unanswered and not self.machine.output):
             self.seen_progress = self.sender.progress
             self.active_s = now_s
         idle_ms = (now_s - self.active_s) * 1000
         if 0 <= max_idle_ms <= idle_ms:
-            log.info("connection closed peer=%s: idle for %d ms", self.machine.peer, idle_ms)
-            self.transport.abort()
+            self._close_overdue(f"it was idle for {max_idle_ms} ms (connections.max.idle.ms)")
+
+    def _close_overdue(self, why: str) -> None:
+        listener = self._listener
+        listener.refused.closed(listener.name, self.machine.peer, self.host, why)
+        self.transport.abort()
 
 
 class TcpListener:

@@ -123,11 +123,13 @@ def test_what_is_refused_again_and_again_is_written_once_and_counted(written: Wr
         "refused: principal=User:ann operation=WRITE resource=TOPIC:a",
     ]
     assert written.end_window() == [
-        "refused: principal=User:ann operation=READ resource=TOPIC:a and 412 more in 60 s",
-        "refused: principal=User:ann operation=READ resource=TOPIC:b and 1 more in 60 s",
+        "refused: principal=User:ann operation=READ resource=TOPIC:a (this came 412 times more in 60 s)",
+        "refused: principal=User:ann operation=READ resource=TOPIC:b (this came 1 time more in 60 s)",
     ]
     written.refuse("ann", "a", 600)
-    assert written.end_window() == ["refused: principal=User:ann operation=READ resource=TOPIC:a and 600 more in 60 s"]
+    assert written.end_window() == [
+        "refused: principal=User:ann operation=READ resource=TOPIC:a (this came 600 times more in 60 s)"
+    ]
     assert written.end_window() == []
     assert written.rests
     written.refuse("ann", "a")
@@ -140,7 +142,7 @@ def test_what_was_counted_is_written_before_the_broker_stops(written: Written) -
     written.lines()
     written.audit.close()
     assert written.lines() == [
-        "refused: principal=User:ann operation=READ resource=TOPIC:a and 2 more before the broker stopped"
+        "refused: principal=User:ann operation=READ resource=TOPIC:a (this came 2 times more before the broker stopped)"
     ]
 
 
@@ -149,7 +151,7 @@ def test_a_client_that_asks_on_and_on_fills_no_disk_and_hides_nobody(written: Wr
         written.refuse("eve", f"t{number}")
     written.refuse("ann", "a")
     assert len(written.lines()) == MAX_EACH + 1
-    assert written.end_window() == ["refused: principal=User:eve and 500 more in 60 s that are not written"]
+    assert written.end_window() == ["refused: principal=User:eve: 500 more in 60 s are not written"]
     assert written.rests, "nothing is kept of what did not come again"
 
 
@@ -159,7 +161,7 @@ def test_many_names_of_users_fill_no_memory(written: Written) -> None:
     assert len(written.lines()) == MAX_ALL
     told = written.end_window()
     assert len(told) == MAX_COUNTED + 1
-    assert told[-1] == f"refused: principal=(others) and {MAX_COUNTED} more in 60 s that are not written"
+    assert told[-1] == f"refused: principal=(others): {MAX_COUNTED} more in 60 s are not written"
     written.refuse("ann", "a")
     assert len(written.lines()) == 1
 
@@ -170,7 +172,8 @@ def test_a_broker_counts_refusals(world: Any, lines: Any) -> None:
     assert len(lines()) == 1
     world.broker.close()
     assert lines()[1:] == [
-        "refused: principal=User:ann operation=DESCRIBE resource=TOPIC:a and 2 more before the broker stopped"
+        "refused: principal=User:ann operation=DESCRIBE resource=TOPIC:a"
+        " (this came 2 times more before the broker stopped)"
     ]
 
 

@@ -169,6 +169,21 @@ def test_where_nobody_is_asked_an_empty_listing_is_just_empty(capfd: pytest.Capt
     assert "may describe" not in out + error
 
 
+def test_a_user_who_may_describe_every_topic_sees_that_there_is_none(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit code was 1, as where topics are hidden, and the text told to ask for an ACL that the user has."""
+    accounts = {"root": "r00t", "nobody": "n0body"}
+    with Kafka(security_protocol="SASL_PLAINTEXT", users=accounts, settings=SETTINGS) as empty:
+        users = Users(empty, tmp_path, capfd, monkeypatch)
+        assert users("nobody", "cluster status")[0] == 1
+        allow = "cluster acl --add --allow-principal User:nobody --operation describe --topic '*'"
+        assert users("root", allow)[0] == 0
+        for line in ("cluster status", "cluster status --json", "topic list", "cluster info"):
+            code, said = users("nobody", line)
+            assert (code, "ask for an ACL" in said) == (0, False), said
+
+
 def test_each_operation_is_one_of_its_resource() -> None:
     of_option = {"user-principal": "user"}
     assert {of_option.get(kind, kind) for kind in OPTIONS.values()} <= set(WORDS)

@@ -36,6 +36,7 @@ ALLOW = "ask for an ACL: logkernel cluster acl --add --allow-principal User:NAME
         (Topic, "a b", "Produce", f"a b: {TOPIC}; {ALLOW} write --topic 'a b'"),
         (Topic, TopicPartition("t", 3), "Fetch", f"t: {TOPIC}; {ALLOW} read --topic t"),
         (Cluster, "broker 1", "DescribeLogDirs", f"{CLUSTER}; {ALLOW} describe --cluster"),
+        (Cluster, "", "InitProducerId", f"{CLUSTER}; {ALLOW.removesuffix('--operation')}--producer --topic NAME"),
         (Topic, "g", "ConsumerGroupDescribe", f"g: {TOPIC}; {ALLOW} describe --topic NAME"),
         (Group, "g", "ConsumerGroupDescribe", f"g: {GROUP}; {ALLOW} describe --group g"),
         (

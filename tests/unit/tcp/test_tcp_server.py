@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import struct
 import threading
 from typing import Any
@@ -388,8 +389,31 @@ def test_strangers_that_come_again_are_counted(
     assert "HTTP" in first
     assert "TLS" in second
     assert [one.partition(" listener=")[0] for one in counted] == ["connection refused host=127.0.0.1"] * 2
-    assert counted[0].endswith(" and 2 more before the broker stopped")
-    assert counted[1].endswith(" and 1 more before the broker stopped")
+    assert counted[0].endswith(" (this came 2 times more before the broker stopped)")
+    assert counted[1].endswith(" (this came 1 time more before the broker stopped)")
+
+
+def test_idle_connections_are_counted_as_well(run: Any, door: Any, wire: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever opens a thousand connections a second, and sends nothing, was a thousand lines a second later."""
+
+    async def scenario() -> None:
+        listener = await wire.listen(door, connections__max__idle__ms=100)
+        for _ in range(3):
+            reader, writer = await dial(listener)
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+        await listener.close()
+
+    with caplog.at_level(logging.INFO, "logkernel.tcp"):
+        run(scenario())
+    first, counted = caplog.messages
+    assert re.fullmatch(r"connection closed peer=127\.0\.0\.1:\d+ (.+)", first)
+    why = first.partition(" listener=")[2]
+    assert why.endswith(": it was idle for 100 ms (connections.max.idle.ms)")
+    assert counted == (
+        f"connection closed host=127.0.0.1 listener={why} (this came 2 times more before the broker stopped)"
+    )
 
 
 def test_a_host_that_sends_ever_other_nonsense_writes_some_lines_and_is_counted(
@@ -408,5 +432,5 @@ def test_a_host_that_sends_ever_other_nonsense_writes_some_lines_and_is_counted(
     with caplog.at_level(logging.INFO, "logkernel.tcp"):
         run(scenario())
     assert len(caplog.messages) == MAX_EACH + 1
-    told = "connection refused host=127.0.0.1 and 5 more before the broker stopped that are not written"
+    told = "connection refused host=127.0.0.1: 5 more before the broker stopped are not written"
     assert caplog.messages[-1] == told

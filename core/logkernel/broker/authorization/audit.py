@@ -1,8 +1,8 @@
 """The log of refusals, on the logger `logkernel.authorizer`: each is written once, and counted when it comes again.
 
     refused: principal=User:ann operation=WRITE resource=TOPIC:orders host=10.0.0.7 request=Produce client_id=shop
-    refused: principal=User:ann operation=WRITE resource=TOPIC:orders and 412 more in 60 s
-    refused: principal=User:eve and 90000 more in 60 s that are not written
+    refused: principal=User:ann operation=WRITE resource=TOPIC:orders (this came 412 times more in 60 s)
+    refused: principal=User:eve: 90000 more in 60 s are not written
 
 Refusals of one principal, operation and resource are the same (`security.repeats` counts them). What clients name is
 written so that it stays on its line, and cut where it is long.

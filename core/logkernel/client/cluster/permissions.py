@@ -106,6 +106,9 @@ OF_TOPICS_UNTOLD: Final = frozenset(
 )
 """Requests about several topics, or about a group with topics, whose error does not say which of these it is for."""
 PLACEHOLDER: Final = "NAME"
+ROLES: Final[Mapping[tuple[str, str], str]] = {("InitProducerId", "cluster"): f"--producer --topic {PLACEHOLDER}"}
+"""(request, kind) → the options that allow it and what is asked for next: who may write to a topic may be idempotent
+(KIP-679), and would be refused the topic after `idempotent-write`."""
 OWNER: Final = "User:OWNER"
 """Of a delegation token, where an error does not say who it is."""
 
@@ -115,7 +118,12 @@ def command(operation: str, kind: str, name: str = "") -> str:
     words = ["--operation", operation, f"--{kind}"]
     if kind != "cluster":
         words.append(shlex.quote(name or (OWNER if kind == "user-principal" else PLACEHOLDER)))
-    return f"logkernel cluster acl --add --allow-principal User:NAME {' '.join(words)}"
+    return _allowing(" ".join(words))
+
+
+def _allowing(options: str) -> str:
+    """Who is allowed is for the broker to say: rules make a principal of a certificate, and a token has an owner."""
+    return f"logkernel cluster acl --add --allow-principal User:NAME {options}"
 
 
 def explained(error: E, request: str, name: object = None) -> E:
@@ -134,7 +142,8 @@ def explained(error: E, request: str, name: object = None) -> E:
     if kind == "topic" and request in OF_TOPICS_UNTOLD:
         resource = ""
     said = meaning(type(error), "" if kind == "cluster" else resource or error.about)
-    error.args = (f"{said}: {command(operation, kind, resource)}",)
+    role = ROLES.get((request, kind))
+    error.args = (f"{said}: {command(operation, kind, resource) if role is None else _allowing(role)}",)
     return error
 
 
