@@ -6,6 +6,7 @@ leads or reads them is not known here.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Container, Mapping
@@ -18,6 +19,7 @@ from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
 from logkernel.errors import KafkaStorageError
+from logkernel.storage.checkpoints import CLUSTER_MEMBER
 from logkernel.storage.directories import LogAbsent, LogDirectories, Needs
 from logkernel.storage.directory import CheckpointWrite, CutNotBegun, DataDirectory
 from logkernel.storage.disk import PASSING, Disk
@@ -121,6 +123,17 @@ class LogManager:
                 " repair that directory first, or remove it from log.dirs"
             )
         return online[0]
+
+    def note_member(self, is_member: bool) -> None:
+        """Note beside a metadata log whether it counts; in a cluster, what a broker once decided alone does not.
+        Commands on the folder look for it. Most members have no such log, and get no note."""
+        for directory in self.directories.online():
+            note = f"{directory.path}/{CLUSTER_MEMBER}"
+            with contextlib.suppress(OSError):  # a disk that fails is found by what it is needed for
+                if is_member and metadata_generations(self._disk, directory.path):
+                    self._disk.write_atomic(note, b"")
+                elif self._disk.exists(note):
+                    self._disk.remove(note)
 
     def open_metadata_log(self) -> StateLog:
         """The log that the coordination keeps the cluster's metadata in."""

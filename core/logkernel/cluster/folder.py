@@ -11,7 +11,7 @@ from logkernel.cluster.store import SharedStore
 from logkernel.contracts import StateLog
 from logkernel.errors import ConfigError, DataDirectoryLocked
 from logkernel.kernel import Kernel
-from logkernel.storage.checkpoints import META_PROPERTIES
+from logkernel.storage.checkpoints import CLUSTER_MEMBER, META_PROPERTIES
 from logkernel.storage.disk import RealDisk
 from logkernel.storage.names import BROKER_FOLDER
 from logkernel.vocabulary import Record
@@ -74,7 +74,7 @@ def is_members(path: str | Path) -> bool:
         return False
     if folder.name.startswith(BROKER_FOLDER) and Path(coordination_folder(folder.parent)).is_dir():
         return True
-    return not metadata_generations(RealDisk(), str(folder))
+    return not metadata_generations(RealDisk(), str(folder)) or (folder / CLUSTER_MEMBER).exists()
 
 
 def _refuse_single_brokers_folder(path: str | Path) -> None:

@@ -20,6 +20,7 @@ KNOWN_FILES = (
     *OFFSET_CHECKPOINTS,
     checkpoints.META_PROPERTIES,
     checkpoints.CLEAN_SHUTDOWN,
+    checkpoints.CLUSTER_MEMBER,
     LOCK,
     "bootstrap.checkpoint",
     "control.sock",

@@ -27,6 +27,8 @@ CLEAN_OFFSETS = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
+CLUSTER_MEMBER = "cluster.member"
+"""An empty file beside a metadata log that does not count any more, as its broker serves as one of a cluster."""
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 MAX_ENTRIES = 10_000_000
 _MAX_LONG = 2**63 - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import logkernel
 from logkernel.cli import main
+from logkernel.errors import TopicAlreadyExists
 from logkernel.storage.names import STATE_TOPIC
 
 REFUSED = "topics, users and rules of this folder's broker are kept elsewhere, by its cluster or in another of its"
@@ -46,13 +48,25 @@ def moved_folder(place: Path) -> Path:
     return cluster_folder(place).rename(place / "b2")
 
 
+def once_alone(place: Path) -> Path:
+    """The same, of a broker that served alone in between, and so has a metadata log which does not count."""
+    with logkernel.open(cluster_folder(place), node_id=1) as log:
+        log.create_topic("own")
+    return moved_folder(place)
+
+
+def metadata_logs(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir() if each.name.startswith(STATE_TOPIC)]
+
+
 def write(cluster: logkernel.Cluster) -> None:
-    cluster.create_topic("orders", partitions=1, replication_factor=1)
+    with contextlib.suppress(TopicAlreadyExists):
+        cluster.create_topic("orders", partitions=1, replication_factor=1)
     with cluster.producer() as producer:
         producer.send("orders", b"one").result(30)
 
 
-@pytest.fixture(params=[cluster_folder, moved_folder], ids=["of --brokers", "of a broker by itself"])
+@pytest.fixture(params=[cluster_folder, moved_folder, once_alone], ids=["of --brokers", "by itself", "once alone"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     make: Callable[[Path], Path] = request.param
     return make(tmp_path / "cluster")
@@ -70,10 +84,11 @@ def test_what_the_cluster_decides_is_not_changed_in_one_folder(
 
 def test_reading_leaves_no_metadata_behind(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It did, so that the next command took the folder for that of a broker which decides alone."""
+    before = metadata_logs(folder)
     for words in ("topic list", "cluster users list", "consume orders --count 1"):
         assert main([*words.split(), "--data", str(folder)]) == 0, words
     assert "orders" in capsys.readouterr().out
-    assert not [each.name for each in folder.iterdir() if each.name.startswith(STATE_TOPIC)]
+    assert metadata_logs(folder) == before
     assert main(["topic", "create", "payments", "--data", str(folder)]) == 2
 
 
@@ -81,3 +96,12 @@ def test_the_folder_of_a_broker_alone_is_changed(tmp_path: Path) -> None:
     with logkernel.open(tmp_path / "alone"):
         pass
     assert main(["topic", "create", "payments", "--data", str(tmp_path / "alone")]) == 0
+
+
+def test_a_member_that_serves_alone_again_decides_by_itself(tmp_path: Path) -> None:
+    folder = once_alone(tmp_path / "cluster")
+    assert main(["topic", "create", "payments", "--data", str(folder)]) == 2
+    with logkernel.open(folder, node_id=1):
+        pass
+    assert main(["topic", "create", "payments", "--data", str(folder)]) == 0
+    assert main(["check", str(folder)]) == 0

@@ -161,6 +161,7 @@ class ClusterMember:
     def open(self) -> None:
         logs, metadata, session = self._parts.logs, self._metadata, self._membership.begin()
         logs.open(metadata.join(session))
+        logs.note_member(True)
         topics = metadata.shared_topics(session)  # before their settings, which each has before it is there itself
         metadata.load_shared(session)
         self._reads.found(topics)

@@ -54,6 +54,8 @@ class Standalone:
     def open(self) -> None:
         runtime, _, logs, metadata, replicas, *_ = self._parts
         logs.open()
+        if logs.coordination_name == "local":
+            logs.note_member(False)
         metadata.load(logs.coordination_name, logs.open_metadata_log, logs.cluster_id)
         logs.load(metadata.topic_settings, metadata.image.gone, replicas.segment_rolled)
         for name in metadata.adopt(logs.topic_ids()):
