@@ -23,6 +23,7 @@ MOST_SEEDS = 20
 """Of which one has to notice a mutant; most are noticed by the first few."""
 
 
+@pytest.mark.timeout(900)  # as many seeds as the rare states need, on a busy machine
 def test_no_seed_breaks_a_promise_and_every_rare_state_is_seen() -> None:
     assert simulate(ENOUGH, first=FIRST_SEED, level="world").unseen == []
 
