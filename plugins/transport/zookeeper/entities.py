@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from logkernel.contracts import MetadataChange
@@ -109,13 +110,16 @@ def _quota_entity(words: list[str]) -> list[tuple[str, str | None]] | None:
 
 
 def _rates(config: Mapping[str, str]) -> dict[str, float]:
+    """Quotas that are numbers, as only these hold anybody back, or let anybody in."""
     found = {}
     for name, text in config.items():
         if name in QUOTAS:
             try:
-                found[name] = float(text)
+                rate = float(text)
             except ValueError:
                 continue
+            if 0 <= rate < inf:  # neither is NaN
+                found[name] = rate
     return found
 
 

@@ -112,3 +112,13 @@ def test_a_million_names_leave_some_meters() -> None:
     assert len(meters) == 100
     meters.of("late", WINDOW.span_ms, WINDOW.span_ms)
     assert len(meters) == 1
+
+
+@pytest.mark.parametrize("quota", [0.0, 5e-324, 1e-300, 1.7e308])
+def test_a_quota_at_the_end_of_what_numbers_can_be_is_answered_with_a_time(quota: float) -> None:
+    rate, bucket = Rate(), TokenBucket()
+    rate.record(1e6, 0, WINDOW)
+    bucket.take(1e6, quota, 0, WINDOW)
+    longest = MOST_MS if quota < 1 else 0
+    assert rate.throttle_ms(quota, 1, WINDOW) == longest
+    assert bucket.throttle_ms(quota, 1, WINDOW) == longest

@@ -158,6 +158,13 @@ def test_a_change_leaves_what_else_a_node_says() -> None:
     assert gone.update(before) == {"producer_byte_rate": "1", "unheard.of": "x"}
 
 
+@pytest.mark.parametrize("rate", ["nan", "inf", "-inf", "-1", "1e400", "x", ""])
+def test_a_quota_that_is_no_rate_holds_nobody_back(rate: str) -> None:
+    config = {"producer_byte_rate": rate, "consumer_byte_rate": "0", "request_percentage": "5"}
+    quota = next(change for change in entities.facts_of("users/<default>", config) if change.kind == "quota")
+    assert quota.value == {"consumer_byte_rate": 0, "request_percentage": 5}
+
+
 def test_changes_name_entities() -> None:
     for path, raw in matching("/config/changes/.*"):
         assert json.loads(entities.change_data(entities.parse_change(raw, path))) == json.loads(raw)

@@ -55,7 +55,7 @@ class Rate:
         used = self.per_second(now_ms, window)
         if used <= quota:
             return 0
-        return min(round((used - quota) / quota * self._length_ms(now_ms, window)), MOST_MS) if quota else MOST_MS
+        return round(min((used - quota) / quota * self._length_ms(now_ms, window), MOST_MS)) if quota else MOST_MS
 
     def _used(self, now_ms: int, window: Window) -> float:
         samples = self._samples
@@ -87,7 +87,9 @@ class TokenBucket:
     def throttle_ms(self, quota: float, now_ms: int, window: Window) -> int:
         """Until the debt is paid; 0 where there is none."""
         self._fill(quota, now_ms, window)
-        return min(max(0, round(-self._tokens / quota * 1000)), MOST_MS)
+        if self._tokens >= 0:
+            return 0
+        return round(min(-self._tokens / quota * 1000, MOST_MS)) if quota else MOST_MS
 
     def is_overdrawn(self, quota: float, now_ms: int, window: Window) -> bool:
         self._fill(quota, now_ms, window)
