@@ -39,6 +39,7 @@ from logkernel.vocabulary import ANONYMOUS, FileSlice, Principal
 from . import registry
 from .codecs import OWN_KEYS, SASL_HANDSHAKE, ApiCodec, PendingResponse
 from .frames import MIN_REQUEST, REQUEST_HEAD, diagnose, read_client_id, skip_tags
+from .muting import QUOTA
 from .refused import Refused, write
 from .releases import NEWEST, Release
 from .sasl_gate import Offload
@@ -112,7 +113,8 @@ class ServerConnection:
         "_listener",
         "_mono_ns",
         "_most_unanswered",
-        "_mute",
+        "_mute_for",
+        "_muted",
         "_read_ns",
         "_refused",
         "_thread",
@@ -178,7 +180,7 @@ class ServerConnection:
             assert offload is not None
             self._gate = SaslConnection(self, security, max_request_bytes, pause, offload, mono_ns)
         self._wake = wake
-        self._mute = mute
+        self._mute_for = mute
         self._hold_back = HoldBack(self)
         self._defer = defer
         self._thread = get_ident()
@@ -187,6 +189,8 @@ class ServerConnection:
         self._read_ns = 0
         """How long the last request took to be decoded."""
         self._feeding = False
+        self._muted = 0
+        """Why: reasons of `muting`."""
         self._most_unanswered = MAX_UNANSWERED
         """0 while it is muted."""
         self.has_more = False
@@ -403,12 +407,18 @@ class ServerConnection:
         if get_ident() != self._thread:
             self._defer(self.hold_back, for_ms)
         elif self.state == OPEN:
-            self.set_muted(True)
-            self._mute(for_ms)
+            self.mute(QUOTA)
+            self._mute_for(for_ms)  # the driver unmutes it when the time is over
 
-    def set_muted(self, muted: bool) -> None:
-        """The driver ends it when the time is over."""
-        self._most_unanswered = 0 if muted else MAX_UNANSWERED
+    def mute(self, reason: int) -> None:
+        """Take no request, for one of the reasons of `muting`, until `unmute`."""
+        self._muted |= reason
+        self._most_unanswered = 0
+
+    def unmute(self, reason: int) -> None:
+        self._muted &= ~reason
+        if not self._muted:
+            self._most_unanswered = MAX_UNANSWERED
 
     # ------------------------------------------------------------ ApiVersions, answered here
 
@@ -523,7 +533,7 @@ class ServerConnection:
         if self._gate is not None:
             self._gate.close()
             self._gate = None
-        self._wake = self._mute = nobody  # they are the driver's, which has us: neither is to wait for the collector
+        self._wake = self._mute_for = nobody  # the driver has us, and neither is to wait for the collector
         self.door.disconnected(self._listener, self.id)
 
 

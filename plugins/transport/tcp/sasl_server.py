@@ -15,6 +15,7 @@ from logkernel.errors import KafkaError
 from logkernel.requests.access import SaslAuthenticateResponse
 from logkernel.vocabulary import Principal
 
+from .muting import LOGIN
 from .sasl_gate import Answered, Offload, OutOfTurn, SaslGate, State
 
 SILENT: Final = "GSSAPI"
@@ -37,7 +38,8 @@ class Gated(Protocol):
 
     def identify(self, principal: Principal | None) -> None: ...
     def limit_requests(self, limit: int) -> None: ...
-    def set_muted(self, muted: bool) -> None: ...
+    def mute(self, reason: int) -> None: ...
+    def unmute(self, reason: int) -> None: ...
     def refuse(self, why: str) -> None: ...
     def answer(self, pending: Any, response: Any) -> None: ...
     def answer_token(self, token: bytes | None) -> None: ...
@@ -157,7 +159,7 @@ class SaslConnection:
             self._connection.refuse(str(error))
         if self._gate.busy:
             self._held = True
-            self._connection.set_muted(True)
+            self._connection.mute(LOGIN)
 
     def _answer(self, pending: Any, response: SaslAuthenticateResponse) -> None:
         if response.error_code:
@@ -182,7 +184,7 @@ class SaslConnection:
     def _later(self, end: Callable[[], None]) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._connection.set_muted(True)
+        self._connection.mute(LOGIN)
         self._timer = self._pause(self._delay_ms, end)
 
     def _go_on(self) -> None:
@@ -190,7 +192,7 @@ class SaslConnection:
         gate = self._gate
         if self._held:
             self._held = False
-            self._connection.set_muted(False)
+            self._connection.unmute(LOGIN)
         if not gate.is_open:
             return
         self._connection.limit_requests(self._max_request_bytes)

@@ -20,6 +20,7 @@ from logkernel.errors import SslAuthenticationException
 from .admission import Admissions
 from .codecs import ApiCodec
 from .connection import OPEN, ServerConnection
+from .muting import QUOTA, TURN
 from .polling import busy_poll
 from .refused import RefusedConnections
 from .releases import NEWEST, release
@@ -227,18 +228,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def _unmute(self) -> None:
         self._unmuting = None
-        self.machine.set_muted(False)
+        self.machine.unmute(QUOTA)
         self._after_sending()
 
     def hold(self) -> None:
         """Read nothing until `let_in`."""
-        self.machine.set_muted(True)
+        self.machine.mute(TURN)
         if not self._paused:
             self._paused = True
             self.transport.pause_reading()
 
     def let_in(self) -> None:
-        self.machine.set_muted(False)
+        self.machine.unmute(TURN)
         self._after_sending()
 
     def is_closing(self) -> bool:

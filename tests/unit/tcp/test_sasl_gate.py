@@ -14,6 +14,7 @@ from logkernel.errors import IllegalSaslState, SaslAuthenticationFailed, Unsuppo
 from logkernel.plugins.transport.tcp import registry, sasl_server
 from logkernel.plugins.transport.tcp import sasl_gate as module
 from logkernel.plugins.transport.tcp.connection import DRAINING, MAX_STRAY_BYTES, OPEN, ServerConnection
+from logkernel.plugins.transport.tcp.muting import QUOTA
 from logkernel.plugins.transport.tcp.sasl_gate import AGAIN_MS, TRANSITIONS, Event, OutOfTurn, SaslGate, State
 from logkernel.requests.access import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
 from logkernel.requests.api_versions import ApiVersionsRequest
@@ -494,6 +495,34 @@ def test_a_client_that_fails_is_told_after_the_delay_and_nothing_is_read_meanwhi
     timers.ring()
     told = answer(machine, request, 2)
     assert (told.error_code, told.error_message) == (SaslAuthenticationFailed.code, "no such user")
+    assert machine.state == DRAINING
+
+
+@pytest.mark.parametrize("quota_ends_first", [True, False])
+def test_a_client_is_read_again_when_neither_its_quota_nor_its_login_holds_it_back(
+    machine: ServerConnection, security: Security, threads: Threads, quota_ends_first: bool
+) -> None:
+    """The end of a quota's time ended the wait for the mechanism, too, which then got a message amid another."""
+    security.blocks = True
+    ask(machine, SaslHandshakeRequest("ASK"), 1)
+    assert ask(machine, SaslAuthenticateRequest(b"alice"), 2) is None
+    machine.hold_back(5)
+    for end in (lambda: machine.unmute(QUOTA), threads.run)[:: 1 if quota_ends_first else -1]:
+        assert not machine.wants_data
+        end()
+    assert machine.wants_data
+
+
+def test_the_end_of_a_quotas_time_ends_no_delay_of_a_client_that_failed(
+    machine: ServerConnection, timers: Timers
+) -> None:
+    """It could try the next password at once."""
+    ask(machine, SaslHandshakeRequest("ASK"), 1)
+    assert ask(machine, SaslAuthenticateRequest(b"no"), 2) is None
+    machine.hold_back(5)
+    machine.unmute(QUOTA)
+    assert not machine.wants_data
+    timers.ring()
     assert machine.state == DRAINING
 
 
