@@ -144,6 +144,18 @@ class Acl(NamedTuple):
     """2: denied; 3: allowed."""
 
 
+MAX_TOPIC_CHARACTERS: Final = 249
+"""Of a topic's name. Its folders are called topic-partition, and most file systems allow 255 characters."""
+_MARKS: Final = str.maketrans("", "", "._-")
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether a topic may be called so: ASCII letters, digits, `.`, `_` and `-`, which make no other folder's path."""
+    letters = name.translate(_MARKS)
+    fits = 0 < len(name) <= MAX_TOPIC_CHARACTERS and name not in (".", "..")
+    return fits and name.isascii() and (not letters or letters.isalnum())
+
+
 class TopicPartition(NamedTuple):
     """A partition's name. A plain `(topic, partition)` tuple is equal to it and hashes alike."""
 

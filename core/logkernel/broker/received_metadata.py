@@ -6,6 +6,7 @@ come from the coordination; `MetadataManager.on_watched` folds them into the sam
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from typing import Final
 from uuid import UUID
@@ -30,10 +31,16 @@ from logkernel.requests.replication import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from logkernel.vocabulary import NO_ID, SECURITY_PROTOCOLS
+from logkernel.vocabulary import NO_ID, SECURITY_PROTOCOLS, is_topic_name
 
 MAX_GONE: Final = 1_000
 """Deleted topics that are remembered."""
+MAX_PARTITIONS: Final = 100_000
+"""Of a topic. The image has a row for each below the highest, so one that is beyond would cost more than it says."""
+_NOT_TOLD: Final = Partition((), (), NO_LEADER)
+"""The row of a partition below one that was told of."""
+log = logging.getLogger("logkernel.controller")
+
 After = Callable[[int, Callable[[], None]], Timer]
 """`Runtime.after`."""
 
@@ -125,11 +132,15 @@ class ReceivedMetadata:
 
     def take(self, request: UpdateMetadataRequest) -> Effects:
         """Fold `request` and carry out what follows. Partitions that it does not name are unchanged, as are those of
-        which a newer leader epoch or partition epoch is known: it outlived its connection. Return the changes."""
+        which a newer leader epoch or partition epoch is known: it outlived its connection. A topic with a name or a
+        partition that none can have is left out. Return the changes."""
         effects = Effects()
         moved = self._reracked(self._fold_brokers(request.live_brokers))
         for state in request.topic_states:
             if state.topic_id in self._gone:
+                continue
+            if not _can_be(state):
+                log.warning("metadata of what can be no topic is left out: topic=%r", state.topic_name[:100])
                 continue
             if not _is_deletion(state) or self._learned_ids.get(state.topic_name) == state.topic_id:
                 self._unlearn(state.topic_name)
@@ -199,7 +210,7 @@ class ReceivedMetadata:
         for row in state.partition_states:
             index = row.partition_index
             while len(rows) <= index:
-                rows.append(Partition((), (), NO_LEADER))
+                rows.append(_NOT_TOLD)
             old, new = rows[index], _partition(row)
             if known is not None and _is_older(new, old) and known.id != NO_ID:
                 continue
@@ -244,6 +255,11 @@ def _protocols(broker: UpdateMetadataBroker) -> dict[str, str]:
 
 def _is_older(row: Partition, known: Partition) -> bool:
     return (row.leader_epoch, row.partition_epoch) < (known.leader_epoch, known.partition_epoch)
+
+
+def _can_be(state: UpdateMetadataTopicState) -> bool:
+    indexes = (row.partition_index for row in state.partition_states)
+    return is_topic_name(state.topic_name) and all(0 <= index < MAX_PARTITIONS for index in indexes)
 
 
 def _is_deletion(state: UpdateMetadataTopicState) -> bool:

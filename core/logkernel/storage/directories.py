@@ -16,6 +16,7 @@ from logkernel.storage.disk import FULL, PASSING, Disk
 from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.log import Log
+from logkernel.storage.names import partition_of
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -273,10 +274,12 @@ class LogDirectories:
         """A new log in the online directory with the fewest that has room; the one that is there already, if any.
 
         Nothing is synced: the folder becomes durable with the log's first flush. Raises `KafkaStorageError`
-        where no directory can take it.
+        where no directory can take it, or no folder can be called so.
         """
         if name in self.logs:
             return self.logs[name]
+        if partition_of(str(name)) is None:
+            raise KafkaStorageError(f"no log can be called {str(name)!r:.100}")
         full: list[tuple[DataDirectory, OSError]] = []
         for directory in sorted(self.online(), key=lambda each: len(each.logs)):
             try:
@@ -349,6 +352,8 @@ class LogDirectories:
             self.unreadable.pop(name, None)
 
     def _place_of_unreadable(self, name: TopicPartition) -> DataDirectory | None:
+        if partition_of(str(name)) is None:
+            return None
         return next((each for each in self.online() if self._disk.exists(f"{each.path}/{name}")), None)
 
     def begin_move(

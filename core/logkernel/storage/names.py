@@ -56,7 +56,9 @@ def offset_of(name: str, suffix: str) -> int | None:
 
 
 def partition_of(folder: str) -> TopicPartition | None:
-    """Return the partition whose log is in `folder`; None for a folder that is not a live log."""
+    """Return the partition whose log is in `folder`; None for a folder that is not a live log, and for a path."""
+    if "/" in folder or "\0" in folder:
+        return None
     if folder.endswith((DELETE_DIR, FUTURE_DIR, STRAY_DIR, MOVED_DIR)):
         return None
     topic, dash, number = folder.rpartition("-")

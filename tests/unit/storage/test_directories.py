@@ -132,6 +132,19 @@ def test_new_logs_go_where_there_are_fewest(place, needs):
     assert dirs.create(T1, TOPIC_ID, 1000) is dirs.logs[T1]
 
 
+@pytest.mark.parametrize("topic", ["../outside", "a/b", "/tmp/x", "nul\0", ""], ids=ascii)
+def test_a_name_that_is_a_path_is_neither_made_nor_removed(tmp_path, needs, topic):
+    (tmp_path / "outside-0").mkdir()
+    directories = LogDirectories.open(RealDisk(), [str(tmp_path / "data")], node_id=1)
+    directories.load(needs, 0)
+    with pytest.raises(KafkaStorageError, match="no log can be called"):
+        directories.create(TopicPartition(topic, 0), UUID(int=1), 0)
+    directories.delete(TopicPartition(topic, 0))
+    assert (tmp_path / "outside-0").is_dir()
+    assert directories.online(), "the directory did not fail"
+    directories.close()
+
+
 def test_a_directory_of_a_kafka_over_zookeeper_stays_one(place, needs, caplog):
     """It reads no other version than its own, and makes checkpoints empty."""
     disk, root = place

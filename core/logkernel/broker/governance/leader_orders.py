@@ -9,7 +9,7 @@
 
 An order that is held is nothing yet that a later one could find here, so these look at it: one of a later leader epoch
 that stops the replica takes it out, one for a replica that is older does not. An order for a topic that was deleted
-meanwhile is refused when it comes out.
+meanwhile is refused when it comes out. One for a name that no topic can have is refused at once: folders are called so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from logkernel.broker.metadata_manager import MetadataManager
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.broker.replicas.manager import NO_EPOCHS, ReplicaManager
 from logkernel.broker.runtime import Runtime
-from logkernel.errors import InconsistentTopicId, KafkaStorageError, StaleControllerEpoch, UnknownTopicId
+from logkernel.controller.names import check_name
+from logkernel.errors import (
+    InconsistentTopicId,
+    InvalidTopicException,
+    KafkaStorageError,
+    StaleControllerEpoch,
+    UnknownTopicId,
+)
 from logkernel.requests.replication import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrPartitionState,
@@ -95,8 +102,9 @@ class LeaderOrders:
             rows = [LeaderAndIsrPartitionError(row.partition_index) for row in state.partition_states]
             response.body.topics.append(LeaderAndIsrTopicError(state.topic_id, rows))
             try:
+                check_name(state.topic_name)
                 self._received.learn(state.topic_name, state.topic_id)
-            except UnknownTopicId as error:
+            except (InvalidTopicException, UnknownTopicId) as error:
                 for row in rows:
                     row.error_code = error.code
                 continue

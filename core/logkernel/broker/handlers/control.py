@@ -18,7 +18,7 @@ from __future__ import annotations
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.contracts import Answer, RequestContext
-from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, KafkaError
+from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, InvalidTopicException, KafkaError
 from logkernel.requests.replication import (
     BEING_DELETED,
     LeaderAndIsrRequest,
@@ -31,7 +31,7 @@ from logkernel.requests.replication import (
     UpdateMetadataResponse,
     UpdateMetadataTopicState,
 )
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import TopicPartition, is_topic_name
 
 
 def update_metadata(
@@ -80,7 +80,9 @@ def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: Requ
     for state in request.topic_states:
         for row in state.partition_states:
             name = TopicPartition(state.topic_name, row.partition_index)
-            if _came_late(ctx, received, name, row.leader_epoch):
+            if not is_topic_name(name.topic):
+                code = InvalidTopicException.code
+            elif _came_late(ctx, received, name, row.leader_epoch):
                 code = FencedLeaderEpoch.code
             else:
                 code = ctx.replicas.stop(name, delete=row.delete_partition, leader_epoch=row.leader_epoch)

@@ -6,6 +6,7 @@
     the topic has another id here                            INCONSISTENT_TOPIC_ID
     an older leader epoch than the replica's                 STALE_CONTROLLER_EPOCH
     the same leader epoch                                    0, and nothing changes
+    the partition's number is negative                       UNKNOWN_TOPIC_OR_PARTITION
     this broker is not among the replicas                    UNKNOWN_TOPIC_OR_PARTITION
     the log cannot be had                                    KAFKA_STORAGE_ERROR
     it leads                                                 0: a `LeaderReplica`, or the one that is there goes on
@@ -82,6 +83,8 @@ def is_news(
     name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, current: Replica | None, node_id: int
 ) -> bool:
     """Whether an order changes anything. Raises the error for its sender if it is refused."""
+    if name.partition < 0:
+        raise UnknownTopicOrPartition(f"{name}: no partition has a negative number")
     if current is not None:
         _check_id(name, current.topic_id, topic_id)
         if state.leader_epoch < current.leader_epoch:
