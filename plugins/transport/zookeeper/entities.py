@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from logkernel.contracts import MetadataChange
 from logkernel.errors import CorruptMessage, InvalidRequest
 
-from .layout import CONFIG, MAX_CONFIGS, dump, load, quoted, unquoted
+from .layout import CONFIG, MAX_CONFIGS, dump, is_node_name, load, quoted, unquoted
 
 DEFAULT: Final = "<default>"
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -73,7 +73,8 @@ def parse_change(data: bytes | None, path: str) -> str:
     entity_path = found.get("entity_path")
     if found.get("version") == 1:  # Kafka before 0.10.2
         entity_path = f"{found.get('entity_type')}/{found.get('entity_name')}"
-    if not isinstance(entity_path, str) or not entity_path or len(entity_path) > 10_000:
+    is_path = isinstance(entity_path, str) and len(entity_path) <= 10_000
+    if not is_path or not all(map(is_node_name, entity_path.split("/"))):
         raise CorruptMessage(f"ZooKeeper's node {path} names no entity; delete the node")
     return entity_path
 
@@ -258,6 +259,11 @@ def rules_data(rules: list[dict[str, str]]) -> bytes:
     return dump({"acls": rules, "version": 1})
 
 
+def closed(resource: Resource) -> str:
+    """The key of the rule that forbids a resource to all but super users: what its rules are is not known."""
+    return _json([*resource, "User:*", "*", _OPERATION_NUMBERS["All"], _PERMISSION_NUMBERS["Deny"]])
+
+
 def acl_key(resource: Resource, rule: Mapping[str, Any]) -> str | None:
     """The key of an acl fact; None for a rule that this code does not know."""
     operation = _OPERATION_NUMBERS.get(str(rule.get("operation")))
@@ -272,12 +278,12 @@ def changed_resource(data: bytes | None, path: str) -> Resource:
     text = (data or b"")[:10_000].decode(errors="replace")
     if text.startswith("{"):
         found = load(data, path)
-        loud, name, pattern = found.get("resourceType"), str(found.get("name")), PREFIXED
+        loud, name, pattern = found.get("resourceType"), found.get("name"), PREFIXED
     else:
         loud, _, name = text.partition(":")
         pattern = LITERAL
     kind = next((number for number, known in _LOUD.items() if known == loud), None)
-    if kind is None:
+    if kind is None or not isinstance(name, str) or not is_node_name(name):
         raise CorruptMessage(f"ZooKeeper's node {path} names no resource; delete the node")
     return Resource(kind, pattern, name)
 

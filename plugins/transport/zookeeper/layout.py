@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -52,6 +53,10 @@ MAX_PARTITIONS: Final = 100_000
 MAX_REPLICAS: Final = 1_000
 MAX_ENDPOINTS: Final = 100
 MAX_CONFIGS: Final = 10_000
+MAX_WORD: Final = 1_000
+"""Characters of a host, a listener or a rack. Clients are told these, and longer strings may not fit into an answer."""
+_NO_NODE: Final = re.compile("[\0-\x1f/\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
+"""Characters that ZooKeeper takes in no name."""
 _INT, _LONG = 2**31 - 1, 2**63 - 1
 
 
@@ -104,6 +109,11 @@ def parse_id(text: Any, path: str) -> UUID:
         raise bad(path, f"{text!r:.100} is no topic id") from None
 
 
+def is_node_name(text: str) -> bool:
+    """Whether a node can be called so: a name that is told becomes part of a path."""
+    return 0 < len(text) <= MAX_NODE_BYTES and text not in (".", "..") and _NO_NODE.search(text) is None
+
+
 def sequence_number(name: str) -> int:
     """Of a sequential node's name; -1 for a name without one."""
     digits = name.rpartition("_")[2]
@@ -130,13 +140,26 @@ def parse_broker(data: bytes | None, path: str) -> dict[str, Any]:
         host, _, port = address.rpartition(":")
         if not separator or not name or not port.isascii() or not port.isdigit() or len(port) > 5:
             raise bad(path, f"{endpoint!r:.100} is no endpoint")
-        listeners[name] = [host.removeprefix("[").removesuffix("]"), bounded(int(port), 0, 65_535, path)]
+        host = _word(host.removeprefix("[").removesuffix("]"), path)
+        listeners[_word(name, path)] = [host, bounded(int(port), 0, 65_535, path)]
     rack = found.get("rack")
-    if rack is not None and not isinstance(rack, str):
-        raise bad(path, f"{rack!r:.100} is no rack")
+    if rack is not None:
+        rack = _word(rack, path)
     fact = {"listeners": listeners, "rack": rack}
     protocols = _protocols(found.get("listener_security_protocol_map"), listeners)
     return {**fact, "protocols": protocols} if protocols else fact
+
+
+def _word(value: Any, path: str) -> str:
+    if not isinstance(value, str) or len(value) > MAX_WORD or not value.isprintable():
+        raise bad(path, f"{value!r:.100} is no host, listener or rack")
+    return value
+
+
+def parse_broker_id(name: str) -> int | None:
+    """Of a node below `BROKER_IDS`; None for a name that is no broker's."""
+    is_number = name.isascii() and name.isdigit() and len(name) <= 10
+    return int(name) if is_number and name == str(int(name)) and int(name) <= _INT else None
 
 
 def _protocols(found: Any, listeners: Collection[str]) -> dict[str, str]:

@@ -12,8 +12,9 @@ from uuid import NAMESPACE_URL, uuid5
 from logkernel.attrs_lite import evolve
 from logkernel.contracts import MetadataChange
 from logkernel.errors import CorruptMessage
+from logkernel.vocabulary import is_topic_name
 
-from . import entities, layout, tokens
+from . import entities, fact_nodes, layout, tokens
 from .connection import Connection, Node
 from .entities import Resource
 from .plan import StateShadow, TopicShadow, Tree
@@ -53,6 +54,8 @@ def read_tree(zk: Connection, node_id: int, term: int) -> Tree:
 
 
 def _topic(name: str, found: Node) -> TopicShadow:
+    if not is_topic_name(name):  # folders are called so
+        raise layout.bad(layout.topic_path(name)[:300], "no topic can be called so")
     node = layout.TopicNode.parse(found.data, layout.topic_path(name))
     if node.id is None:  # of a Kafka before 2.8; every controller gives it the same
         node = evolve(node, id=uuid5(NAMESPACE_URL, f"kafka:{found.czxid}:{name}"))
@@ -109,8 +112,7 @@ def own_facts(zk: Connection, tree: Tree | None = None) -> Iterator[MetadataChan
 
 
 def _fact(kind: str, name: str, found: Node) -> MetadataChange:
-    key = layout.fact_name(kind, name).key
-    return MetadataChange(kind, key, layout.load(found.data, layout.fact_path(kind, key)))
+    return fact_nodes.fact(kind, layout.fact_name(kind, name).key, found.data)
 
 
 def features(found: Node | None, known: Iterable[str] = ()) -> list[MetadataChange]:
@@ -178,12 +180,13 @@ def rules(zk: Connection) -> dict[Resource, set[str]]:
 
 
 def rules_of(zk: Connection, resources: Sequence[Resource]) -> dict[Resource, set[str]]:
+    """A resource whose node cannot be read is closed: among what it says may be who is denied."""
     nodes = zk.get_many([resource.node for resource in resources])
     known: dict[Resource, set[str]] = {}
     for resource, found in zip(resources, nodes, strict=True):
         data = None if found is None else found.data
-        kept = tolerant(entities.parse_rules, data, resource.node) or []
-        keys = (entities.acl_key(resource, rule) for rule in kept)
+        kept = tolerant(entities.parse_rules, data, resource.node)
+        keys = [entities.closed(resource)] if kept is None else [entities.acl_key(resource, rule) for rule in kept]
         known[resource] = {key for key in keys if key is not None}
     return known
 
@@ -205,7 +208,8 @@ def brokers(
     zk: Connection, watch_names: Callable[[Any], None] | None, watch_node: Callable[[Any], None] | None
 ) -> dict[int, tuple[int, dict[str, Any]]]:
     """Node id → (broker epoch, fact) of those that are registered."""
-    ids = sorted(int(name) for name in zk.children(layout.BROKER_IDS, watch_names) or () if name.isdigit())
+    names = map(layout.parse_broker_id, zk.children(layout.BROKER_IDS, watch_names) or ())
+    ids = sorted(node_id for node_id in names if node_id is not None)
     paths = [layout.broker_path(node_id) for node_id in ids]
     nodes = zk.get_many(paths) if watch_node is None else zk.get_watched(paths, watch_node)
     known = {}

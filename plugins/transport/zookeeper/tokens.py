@@ -68,7 +68,7 @@ def fact(token_id: str, content: bytes | None) -> MetadataChange:
 def changed(content: bytes | None, node: str) -> str:
     """The id that a node of `CHANGES` names. Raises `CorruptMessage`."""
     token_id = (content or b"")[:1_000].decode(errors="replace")
-    if not token_id or layout.quoted(token_id) != token_id:
+    if not layout.is_node_name(token_id) or layout.quoted(token_id) != token_id:
         raise layout.bad(node, "it names no delegation token")
     return token_id
 

@@ -28,7 +28,7 @@ from logkernel.attrs_lite import mutable
 from logkernel.contracts import MetadataChange, SessionEvents
 from logkernel.errors import KafkaError
 
-from . import entities, layout, reading, tokens
+from . import entities, fact_nodes, layout, reading, tokens
 from .asked import KINDS
 from .connection import Connection, Unanswered
 from .plan import Delete, Tree
@@ -36,6 +36,8 @@ from .settings_reads import SettingsReads
 
 KEPT_MS: Final = 15 * 60 * 1000
 """How long a notification node stays, as in Kafka."""
+PURGED: Final = 100
+"""Notification nodes that are looked at for removal, each time one comes."""
 FIRST_WAIT_S: Final = 1.0
 """Seconds before an area that could not be read is read again; doubled each time."""
 LONGEST_WAIT_S: Final = 60.0
@@ -79,11 +81,8 @@ class WatchedAreas:
         self._failed: dict[str, tuple[float, float]] = {}
         """Area that could not be read → (back-off in s, its end in monotonic s)."""
         self._watches = {area: partial(self._noticed, area) for area in _AREAS}
-        self._seen = {
-            area: max(map(layout.sequence_number, zk.children(folder) or ()), default=-1)
-            for area, folder in _FOLDERS.items()
-        }
-        """Area → the last notification that was read."""
+        self._seen = {area: frozenset(zk.children(folder) or ()) for area, folder in _FOLDERS.items()}
+        """Area → the notifications that were there when it was read last. Their numbers alone could be made up."""
         self._controller: tuple[int | None, int] | None = None
         """As reported last."""
         self.brokers: dict[int, tuple[int, dict[str, Any]]] = {}
@@ -130,15 +129,16 @@ class WatchedAreas:
                 self._seen = seen
                 self._fired.extend(areas)
                 raise
-            except KafkaError as error:
+            except Exception as error:
                 self._seen = seen
                 self._read_later(area, error)
             else:
                 self._failed.pop(area, None)
 
-    def _read_later(self, area: str, error: KafkaError) -> None:
+    def _read_later(self, area: str, error: Exception) -> None:
         wait_s = min(2 * self._failed[area][0], LONGEST_WAIT_S) if area in self._failed else FIRST_WAIT_S
-        log.error("not read, and tried again: area=%s wait_s=%d error=%s", area, wait_s, error)
+        unforeseen = None if isinstance(error, KafkaError) else error
+        log.error("not read, and tried again: area=%s wait_s=%d error=%s", area, wait_s, error, exc_info=unforeseen)
         self._failed[area] = (wait_s, time.monotonic() + wait_s)
         self._zk.wakeup_in(wait_s)
 
@@ -203,21 +203,23 @@ class WatchedAreas:
         folder, watch = _FOLDERS[area], self._watches[area]
         names = self._zk.children(folder, watch)
         if names is None:
+            self._seen[area] = frozenset()
             if self._zk.exists(folder, watch) is not None:
                 self._fired.append(area)
             return []
         ordered = sorted(names, key=layout.sequence_number)
-        fresh = [name for name in ordered if layout.sequence_number(name) > self._seen[area]]
+        fresh = [name for name in ordered if name not in self._seen[area]]
+        nodes = self._zk.get_many([f"{folder}/{name}" for name in fresh])
+        self._seen[area] = frozenset(names)
         if not fresh:
             return []
-        nodes = self._zk.get_many([f"{folder}/{name}" for name in fresh])
-        self._seen[area] = layout.sequence_number(fresh[-1])
         self._purge(folder, ordered, max((found.ctime for found in nodes if found is not None), default=0))
         return [(f"{folder}/{name}", found.data) for name, found in zip(fresh, nodes, strict=True) if found is not None]
 
     def _purge(self, folder: str, ordered: Sequence[str], newest_ms: int) -> None:
-        """Remove the nodes that were there fifteen minutes before the newest came, by ZooKeeper's clock."""
-        for name in ordered:
+        """Remove the nodes that were there fifteen minutes before the newest came, by ZooKeeper's clock: some at once,
+        as everybody waits meanwhile."""
+        for name in ordered[:PURGED]:
             found = self._zk.exists(f"{folder}/{name}")
             if found is not None and newest_ms - found.ctime <= KEPT_MS:
                 return
@@ -245,13 +247,14 @@ class WatchedAreas:
             self._report(events, self.read_features())
 
     def _report_facts(self, events: SessionEvents) -> None:
-        told = [reading.tolerant(layout.load, data, path) for path, data in self._news("facts")]
-        names = dict.fromkeys((str(found.get("kind")), str(found.get("key"))) for found in told if found is not None)
+        told = [reading.tolerant(fact_nodes.changed, data, path) for path, data in self._news("facts")]
+        names = dict.fromkeys(name for name in told if name is not None)
         nodes = self._zk.get_many([layout.fact_path(*name) for name in names])
         for (kind, key), found in zip(names, nodes, strict=True):
-            value = None if found is None else reading.tolerant(layout.load, found.data, layout.fact_path(kind, key))
-            if found is None or value is not None:
-                self._report(events, [MetadataChange(kind, key, value)])
+            gone = MetadataChange(kind, key, None)
+            fact = gone if found is None else reading.tolerant(fact_nodes.fact, kind, key, found.data)
+            if fact is not None:
+                self._report(events, [fact])
 
     def _report_rules(self, events: SessionEvents) -> None:
         news = [*self._news("rules"), *self._news("prefixed_rules")]

@@ -14,12 +14,13 @@ from logkernel.contracts import MetadataChange
 from logkernel.errors import InvalidRequest
 from logkernel.plugins.transport.zookeeper import asked, layout, watched
 from logkernel.plugins.transport.zookeeper.connection import Connection, Node, Unanswered
-from logkernel.plugins.transport.zookeeper.plan import Tree
+from logkernel.plugins.transport.zookeeper.plan import Operation, Tree
 from logkernel.plugins.transport.zookeeper.watched import OwnTerm, WatchedAreas
 
 BROKERS = layout.BROKER_IDS
 CHANGE = f"{layout.FACT_CHANGES}/change_0000000001"
-FACT = layout.fact_path("quota", "x")
+CHANGE_LAST = f"{layout.FACT_CHANGES}/change_0000009999"
+FACT = layout.fact_path("rack", "7")
 
 
 class FakeZooKeeper:
@@ -32,12 +33,16 @@ class FakeZooKeeper:
         }
         self.unanswered: set[str] = set()
         self.rings: list[float] = []
+        self.ctimes: dict[str, int] = {}
+        self.removed: list[str] = []
 
     def node(self, path: str) -> Node | None:
         if path in self.unanswered:
             raise Unanswered("no answer")
         data = self.nodes.get(path)
-        return None if data is None else cast("Node", SimpleNamespace(data=data, czxid=1, mzxid=1, ctime=0, version=0))
+        if data is None:
+            return None
+        return cast("Node", SimpleNamespace(data=data, czxid=1, mzxid=1, ctime=self.ctimes.get(path, 0), version=0))
 
     def get(self, path: str, watch: Any = None) -> Node | None:
         return self.node(path)
@@ -54,6 +59,9 @@ class FakeZooKeeper:
         self.node(path)
         return [name.removeprefix(f"{path}/") for name in self.nodes if name.startswith(f"{path}/")]
 
+    def multi(self, operations: Sequence[Operation]) -> None:
+        self.removed += [operation.path for operation in operations]
+
     def wakeup_in(self, seconds: float) -> None:
         self.rings.append(seconds)
 
@@ -63,6 +71,7 @@ class Events:
         self.facts: dict[tuple[str, str], Any] = {}
         self.controllers: list[tuple[int | None, int]] = []
         self.refuses: str | None = None
+        self.breaks: str | None = None
 
     def on_controller(self, node_id: int | None, term: int) -> None:
         self.controllers.append((node_id, term))
@@ -70,6 +79,8 @@ class Events:
     def on_changes(self, changes: Sequence[MetadataChange]) -> None:
         if any(change.kind == self.refuses for change in changes):
             raise InvalidRequest("not now")
+        if any(change.kind == self.breaks for change in changes):
+            raise ValueError("not foreseen")
         self.facts.update({(change.kind, change.key): change.value for change in changes})
 
     def on_session(self, state: str) -> None:
@@ -102,7 +113,7 @@ def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_node_that_is_none_of_kafkas_hides_no_other_area(
     world: World, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
-    world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), path: b"\xff"})
+    world.zk.nodes.update({CHANGE: layout.dump({"kind": "rack", "key": "7"}), path: b"\xff"})
     world.watched.begin()
     world.poll()
     assert ("broker", "1") in world.events.facts
@@ -124,8 +135,8 @@ def test_an_area_that_cannot_be_heard_is_heard_again_after_longer_and_longer(
     world: World, now_s: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), FACT: b"{}"})
-    world.events.refuses = "quota"
+    world.zk.nodes.update({CHANGE: layout.dump({"kind": "rack", "key": "7"}), FACT: b'{"rack": "r"}'})
+    world.events.refuses = "rack"
     world.watched.begin()
     world.poll()
     assert ("broker", "1") in world.events.facts
@@ -140,19 +151,19 @@ def test_an_area_that_cannot_be_heard_is_heard_again_after_longer_and_longer(
     world.events.refuses = None
     now_s[0] += watched.LONGEST_WAIT_S
     world.poll()
-    assert world.events.facts["quota", "x"] == {}
+    assert world.events.facts["rack", "7"] == {"rack": "r"}
     assert not world.watched.has_fired
 
 
 def test_a_change_is_heard_again_when_what_it_tells_of_had_no_answer(world: World) -> None:
-    world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), FACT: b"{}"})
+    world.zk.nodes.update({CHANGE: layout.dump({"kind": "rack", "key": "7"}), FACT: b'{"rack": "r"}'})
     world.zk.unanswered.add(FACT)
     world.watched.begin()
     with pytest.raises(Unanswered):
         world.poll()
     world.zk.unanswered.clear()
     world.poll()
-    assert world.events.facts["quota", "x"] == {}
+    assert world.events.facts["rack", "7"] == {"rack": "r"}
 
 
 def test_what_administrators_ask_for_by_nodes_is_told_to_the_controller_alone(world: World) -> None:
@@ -171,3 +182,38 @@ def test_what_administrators_ask_for_by_nodes_is_told_to_the_controller_alone(wo
     world.watched.all_again()
     world.poll()
     assert ("asked_move", "t:0") not in world.events.facts
+
+
+def test_an_area_that_fails_as_nobody_foresaw_hides_no_other(
+    world: World, now_s: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    world.zk.nodes.update({CHANGE: layout.dump({"kind": "rack", "key": "7"}), FACT: b'{"rack": "r"}'})
+    world.events.breaks = "rack"
+    world.watched.begin()
+    world.poll()
+    assert ("broker", "1") in world.events.facts
+    assert "area=facts" in caplog.text
+    world.events.breaks = None
+    now_s[0] += watched.LONGEST_WAIT_S
+    world.poll()
+    assert world.events.facts["rack", "7"] == {"rack": "r"}
+
+
+def test_a_notification_with_a_number_of_its_own_hides_no_later_one(world: World) -> None:
+    """A client that made the node may give it any number, and later ones have smaller numbers then."""
+    world.watched.begin()
+    world.zk.nodes[f"{layout.FACT_CHANGES}/change_{2**63 - 1}"] = b"{}"
+    world.poll()
+    world.zk.nodes.update({CHANGE: layout.dump({"kind": "rack", "key": "7"}), FACT: b'{"rack": "r"}'})
+    world.watched.all_again()
+    world.poll()
+    assert world.events.facts["rack", "7"] == {"rack": "r"}
+
+
+def test_some_old_notifications_are_removed_at_once(world: World) -> None:
+    world.zk.nodes.update({f"{layout.FACT_CHANGES}/change_{number:010}": b"{}" for number in range(1_000)})
+    world.zk.ctimes[CHANGE_LAST] = 2 * watched.KEPT_MS
+    world.watched.begin()
+    world.zk.nodes[CHANGE_LAST] = b"{}"
+    world.poll()
+    assert len(world.zk.removed) == watched.PURGED
