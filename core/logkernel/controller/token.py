@@ -33,9 +33,10 @@ class Token(NamedTuple):
         """Whether `who` may renew and expire it."""
         return who == self.owner or who in self.renewers
 
-    def concerns(self, who: Who) -> bool:
-        """Whether `who` sees it without being allowed to."""
-        return self.is_renewed_by(who) or who == self.requester
+    @property
+    def concerned(self) -> frozenset[Who]:
+        """Who sees it without being allowed to."""
+        return frozenset((self.owner, self.requester, *self.renewers))
 
     def change(self) -> MetadataChange:
         value = {

@@ -73,10 +73,9 @@ def parse_change(data: bytes | None, path: str) -> str:
     entity_path = found.get("entity_path")
     if found.get("version") == 1:  # Kafka before 0.10.2
         entity_path = f"{found.get('entity_type')}/{found.get('entity_name')}"
-    is_path = isinstance(entity_path, str) and len(entity_path) <= 10_000
-    if not is_path or not all(map(is_node_name, entity_path.split("/"))):
-        raise CorruptMessage(f"ZooKeeper's node {path} names no entity; delete the node")
-    return entity_path
+    if isinstance(entity_path, str) and len(entity_path) <= 10_000 and all(map(is_node_name, entity_path.split("/"))):
+        return entity_path
+    raise CorruptMessage(f"ZooKeeper's node {path} names no entity; delete the node")
 
 
 # ---------------------------------------------------------------- from nodes to facts

@@ -105,7 +105,7 @@ def describe_delegation_token(
     rows = [
         tokens.described(token, ctx.tokens.hmac)
         for token in ctx.tokens.all()
-        if (owners is None or any(map(token.concerns, owners))) and is_seen(token)
+        if (owners is None or not owners.isdisjoint(token.concerned)) and is_seen(token)
     ]
     answer(DescribeDelegationTokenResponse(0, rows))
 
@@ -117,7 +117,7 @@ def _seen(ctx: HandlerContext, context: RequestContext) -> Callable[[Token], boo
     def is_seen(token: Token) -> bool:
         return (
             asking is None
-            or token.concerns(who)
+            or who in token.concerned
             or asking.may(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.id, told=False)
             or asking.may(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, text(token.owner), told=False)
         )
