@@ -260,6 +260,12 @@ class Connection:
         found = self._one(lambda: self._client.get_children_async(self._root + path, watch))
         return None if isinstance(found, NoNodeError) else [str(name) for name in _sound(found)]
 
+    def open_nodes(self, paths: Sequence[str]) -> list[str]:
+        """Those of `paths` of which anybody may do more than new nodes of this broker allow."""
+        answers = self._gather([partial(self._client.get_acls_async, self._root + path) for path in paths])
+        given = [[] if isinstance(found, NoNodeError) else _sound(found)[0] for found in answers]
+        return [path for path, rules in zip(paths, given, strict=True) if self._options.is_open(path, rules)]
+
     def children_of_many(self, paths: Sequence[str]) -> list[list[str]]:
         asks = [partial(self._client.get_children_async, self._root + path) for path in paths]
         return [[] if isinstance(found, NoNodeError) else _sound(found) for found in self._gather(asks)]

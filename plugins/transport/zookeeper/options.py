@@ -3,8 +3,8 @@ keytab of a login."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.attrs_lite import frozen
 from logkernel.contracts import Settings
@@ -137,6 +137,12 @@ class Options:
             return None
         own = (ALL, "auth", "")
         return [own] if path.startswith(SENSITIVE) else [own, (READ, "world", "anyone")]
+
+    def is_open(self, path: str, rules: Sequence[Any]) -> bool:
+        """Whether a node's ACL allows everybody more than `acl` does; `rules` are kazoo's."""
+        allowed = [perms for perms, scheme, _ in self.acl(path) or [(ALL, "world", "")] if scheme == "world"]
+        anybody = [rule.perms for rule in rules if rule.id.scheme == "world"]
+        return any(perms & ~max(allowed, default=0) for perms in anybody)
 
 
 def _login(settings: Settings) -> Login | KerberosLogin | None:

@@ -103,6 +103,12 @@ class ZooKeeperSession:
         self.zk.make_folders(layout.PERSISTENT)
         if self.zk.exists(layout.FEATURE) is None:
             self.zk.multi([Create(layout.FEATURE, layout.features_data({}))])
+        if self._options.set_acl and (found := self.zk.open_nodes((*layout.PERSISTENT, *layout.SENSITIVE))):
+            log.warning(
+                "zookeeper.set.acl=true, but anybody may read or change nodes that were made without it: %s; give these"
+                " and what is below them an ACL (Kafka's zookeeper-security-migration does, but for /logkernel)",
+                ", ".join(dict.fromkeys(found)),
+            )
         self._has_nodes = True
 
     def _wake_up(self) -> None:

@@ -145,6 +145,25 @@ def test_nodes_with_acls_are_for_the_user_that_made_them(zookeeper: Secured) -> 
     first.close()
 
 
+def test_nodes_that_were_open_before_are_told_of(zookeeper: Secured, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever makes a node first keeps it: with an ACL, only what is made from then on is protected."""
+    first = session(zookeeper, f"{zookeeper.plain}/open")
+    first.campaign(1)
+    first.close()
+    own = {"zookeeper.set.acl": True, JAAS: login()}
+    second = session(zookeeper, f"{zookeeper.plain}/open", **own)
+    second.campaign(2)
+    second.close()
+    (told,) = [record.getMessage() for record in caplog.records if "set.acl" in record.getMessage()]
+    assert "/config/users, " in told
+    assert "/consumers" not in told, "that one is for anybody"
+    caplog.clear()
+    third = session(zookeeper, f"{zookeeper.plain}/closed", **own)
+    third.campaign(1)
+    third.close()
+    assert "set.acl" not in caplog.text
+
+
 def test_a_login_that_is_refused_later_is_tried_again_by_a_new_session(zookeeper: Secured) -> None:
     """kazoo tries no more after a refusal; what renewed the session waited for it for ever."""
     rows = dict(_with(login())) | {"zookeeper.connect": zookeeper.plain}
