@@ -43,6 +43,10 @@ WRONG: dict[str, tuple[int, dict[str, Any]]] = {
     "an unknown subtopology without tasks": (2, {**NO_TASKS, "standby_tasks": [TaskIds("9", [])]}),
     "an unknown task": (2, {"active": [("0", 4)]}),
     "a task below 0": (2, {"active": [("0", -1)]}),
+    "more tasks than there can be": (2, {**NO_TASKS, "active_tasks": [TaskIds("0", [0] * 100_001)]}),
+    "more rows of tasks than there can be": (2, {**NO_TASKS, "standby_tasks": [TaskIds("0")] * 100_001}),
+    "a client tag twice": (2, {"client_tags": [KeyValue("zone", "a"), KeyValue("zone", "b")]}),
+    "client tags of more than a MiB": (2, {"client_tags": [KeyValue(str(n), "v" * 30_000) for n in range(40)]}),
     "a process id of 40,000 bytes": (2, {"process_id": "p" * 40_000}),
     "a host of 40,000 bytes": (2, {"user_endpoint": Endpoint("h" * 40_000, 1)}),
     "a tag of 40,000 bytes": (2, {"client_tags": [KeyValue("k", "v" * 40_000)]}),
@@ -69,6 +73,7 @@ def test_names_that_are_empty_or_too_long(world: Any) -> None:
     first = {**NO_TASKS, "topology": plain(), "rebalance_timeout_ms": 1, "process_id": "p"}
     assert world.ask(StreamsGroupHeartbeatRequest("g", "", 0, **first)).error_code == INVALID_REQUEST
     assert world.ask(StreamsGroupHeartbeatRequest(" ", "m", 0, **first)).error_code == INVALID_REQUEST
+    assert world.ask(StreamsGroupHeartbeatRequest("g", "\0\t", 0, **first)).error_code == INVALID_REQUEST
     assert world.ask(StreamsGroupHeartbeatRequest("g", "m" * 40_000, 0, **first)).error_code == INVALID_REQUEST
 
 

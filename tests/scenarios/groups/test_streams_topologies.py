@@ -56,6 +56,27 @@ WRONG_TOPOLOGIES = {
     "copartition below 0": [Subtopology("0", ["orders"], copartition_groups=[CopartitionGroup([-1])])],
     "a repartition topic that nobody writes": [Subtopology("0", ["orders"], repartition_source_topics=[REPARTITION])],
     "a loop": [Subtopology("0", repartition_source_topics=[REPARTITION], repartition_sink_topics=["r"])],
+    "an internal topic as a sink": [Subtopology("0", ["orders"], repartition_sink_topics=["__consumer_offsets"])],
+    "a changelog twice": [Subtopology("0", ["orders"], state_changelog_topics=[TopicInfo("c"), TopicInfo("c")])],
+    "a repartition topic twice": [
+        Subtopology("0", ["orders"], repartition_source_topics=[TopicInfo("r", 3), TopicInfo("r", 5)])
+    ],
+    "a setting twice": [
+        Subtopology(
+            "0",
+            ["orders"],
+            state_changelog_topics=[TopicInfo("c", topic_configs=[KeyValue("k", "1"), KeyValue("k", "2")])],
+        )
+    ],
+    "too many sources": [Subtopology("0", ["orders"] * 100_001)],
+    "too many settings": [
+        Subtopology("0", ["orders"], state_changelog_topics=[TopicInfo("c", topic_configs=[KeyValue()] * 100_001)])
+    ],
+    "too many copartition groups": [Subtopology("0", ["orders"], copartition_groups=[CopartitionGroup()] * 100_001)],
+    "too many places": [Subtopology("0", ["orders"], copartition_groups=[CopartitionGroup([0] * 100_001)])],
+    "more than a MiB": [
+        Subtopology("0", ["orders"], repartition_sink_topics=[f"{number:0240}" for number in range(5_000)])
+    ],
     "too many subtopologies": [Subtopology(str(number), ["orders"]) for number in range(10_001)],
 }
 

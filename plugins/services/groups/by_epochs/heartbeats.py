@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
+from typing import Any, Final
 
 from logkernel.errors import FencedMemberEpoch, InvalidRequest
 
 from .state import Member
 from .values import Held
 
+BLANK: Final = "".join(map(chr, range(0x21)))
+"""What Java's `trim` takes away."""
+
 
 def check_not_empty(text: str | None, name: str) -> None:
     """Raises `InvalidRequest`."""
-    if text is not None and not text.strip():
+    if text is not None and not text.strip(BLANK):
         raise InvalidRequest(f"{name} can't be empty.")
 
 

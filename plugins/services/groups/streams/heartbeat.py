@@ -33,7 +33,7 @@ from ..coordinator import GroupCoordinator, session_key
 from ..records import fits, group_key
 from ..state import Group, State
 from . import endpoints, internal_topics, leaving, progress, topology
-from .configured import Problem, StatusCode
+from .configured import MAX_TASKS, Problem, StatusCode
 from .records import MemberFacts, Place, Role
 from .state import StreamsGroup, StreamsMember
 
@@ -76,9 +76,12 @@ def check(coordinator: GroupCoordinator, request: Request, context: RequestConte
         raise InvalidRequest("InstanceId can't be null.")
     elif request.member_epoch < LEFT_FOR_A_WHILE:
         raise InvalidRequest(f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.")
-    told = [tasks is not None for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks)]
+    told = [tasks is not None for tasks in held_tasks(request)]
     if any(told) and not all(told):
         raise InvalidRequest("If one task-type is non-null, all must be non-null.")
+    named = sum(max(1, len(one.partitions)) for tasks in held_tasks(request) for one in tasks or ())
+    if named > MAX_TASKS:
+        raise InvalidRequest(f"The member names {named} tasks; a topology has at most {MAX_TASKS}.")
     _check_texts(request, context)
 
 
@@ -113,8 +116,11 @@ def _check_texts(request: Request, context: RequestContext) -> None:
     texts = [request.member_id, request.rack_id, request.process_id, context.client_id, context.client_host]
     if request.user_endpoint is not None:
         texts.append(request.user_endpoint.host)
-    for tag in request.client_tags or ():
+    tags = request.client_tags or ()
+    for tag in tags:
         texts += (tag.key, tag.value)
+    if len({tag.key for tag in tags}) < len(tags):
+        raise InvalidRequest("A client tag is given more than once.")
     if not all(fits(text) for text in texts):
         raise InvalidRequest("A name is too long to be kept.")
 
@@ -197,9 +203,14 @@ def said_by(member: StreamsMember, request: Request, context: RequestContext) ->
     )
 
 
+def held_tasks(request: Request) -> tuple[list[wire.TaskIds] | None, ...]:
+    """Of each role, in the order of `Role`."""
+    return request.active_tasks, request.standby_tasks, request.warmup_tasks
+
+
 def held_by(request: Request) -> frozenset[Place] | None:
     """What the member says that it holds; None if it does not say."""
-    rows = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    rows = held_tasks(request)
     if any(tasks is None for tasks in rows):
         return None
     return frozenset(

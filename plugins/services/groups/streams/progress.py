@@ -14,7 +14,13 @@ from typing import Final
 from attrs import evolve, frozen
 
 from logkernel.contracts import ClusterView
-from logkernel.errors import CoordinatorLoadInProgress, InvalidRequest, KafkaError, UnknownServerError
+from logkernel.errors import (
+    CoordinatorLoadInProgress,
+    InvalidRequest,
+    KafkaError,
+    StreamsInvalidTopology,
+    UnknownServerError,
+)
 from logkernel.requests.streams_groups import TaskIds
 
 from ..by_epochs.targets import is_too_soon
@@ -78,7 +84,7 @@ def advance(
     updated = evolve(member, facts=said.facts)
     changed = known is None or known.facts != said.facts
     if changed:
-        coordinator.append(records.key(records.MEMBER, group_id, member.member_id), records.encode_member(said.facts))
+        _keep_member(coordinator, group_id, member.member_id, said.facts)
     topology = _topology(coordinator, group_id, group, said.topology)
     configured, metadata_hash = _configured(coordinator, group, topology)
     if configured.is_ready:
@@ -99,6 +105,16 @@ def advance(
     return Step(after, topology, configured, delayed)
 
 
+def _keep_member(coordinator: GroupCoordinator, group_id: str, member_id: str, facts: MemberFacts) -> None:
+    value = records.encode_member(facts)
+    if len(value) > records.MAX_BYTES:
+        raise InvalidRequest(
+            f"What the member says of itself takes {len(value)} bytes; {records.MAX_BYTES} can be kept. Give it fewer"
+            " client tags."
+        )
+    coordinator.append(records.key(records.MEMBER, group_id, member_id), value)
+
+
 def keep_group(coordinator: GroupCoordinator, group_id: str, facts: GroupFacts) -> None:
     coordinator.append(records.key(records.GROUP, group_id), records.encode_group(facts))
 
@@ -116,12 +132,18 @@ def _configs(coordinator: GroupCoordinator, group_id: str) -> tuple[tuple[str, s
 def _topology(coordinator: GroupCoordinator, group_id: str, group: StreamsGroup, brought: Topology | None) -> Topology:
     """The group's topology: the first that a member brought. Raises `KafkaError`."""
     if brought is not None:
-        check(brought, [name for name in brought.required if coordinator.cluster.is_internal(name)])
+        check(brought, [name for name in brought.names if coordinator.cluster.is_internal(name)])
     known = group.topology
     if known is None:
         if brought is None:
             raise UnknownServerError("The topology is null and the group topology is also null.")
-        coordinator.append(records.key(records.TOPOLOGY, group_id), records.encode_topology(brought))
+        value = records.encode_topology(brought)
+        if len(value) > records.MAX_BYTES:
+            raise StreamsInvalidTopology(
+                f"The topology takes {len(value)} bytes; {records.MAX_BYTES} can be kept. Divide the application, and"
+                " give each part its own application.id."
+            )
+        coordinator.append(records.key(records.TOPOLOGY, group_id), value)
         return brought
     if brought is not None and brought.epoch >= known.epoch and not brought.is_same(known):
         raise InvalidRequest(

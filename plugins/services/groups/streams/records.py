@@ -39,6 +39,8 @@ OF_MEMBER: Final = frozenset((MEMBER, TARGET, CURRENT))
 NO_TOPOLOGY: Final = -1
 NO_EPOCH: Final = 0
 """Of tasks that are not active: they have no epoch."""
+MAX_BYTES: Final = 1 << 20
+"""Of a member's or a topology's value. At Kafka it would not fit into a batch of max.message.bytes (1,048,588)."""
 STABLE: Final = 1
 """The number of this state; those of the others follow."""
 

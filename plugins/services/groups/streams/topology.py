@@ -18,6 +18,8 @@ from logkernel.requests import streams_groups as wire
 
 MAX_TOPIC_CHARS: Final = 249
 MAX_SUBTOPOLOGIES: Final = 10_000
+MAX_NAMES: Final = 100_000
+"""Topics, their settings and places in copartition groups, of all subtopologies together."""
 LEGAL_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -98,8 +100,15 @@ class Topology:
     def required(self) -> frozenset[str]:
         return frozenset(name for one in self.subtopologies for name in one.required)
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All topics that it names."""
+        return self.required.union(*(one.repartition_sink_topics for one in self.subtopologies))
+
 
 def of_request(topology: wire.Topology) -> Topology:
+    """Raises `StreamsInvalidTopology` where it is too large to be looked at."""
+    _check_extent(topology)
     return Topology(topology.epoch, tuple(_subtopology(one) for one in topology.subtopologies))
 
 
@@ -120,6 +129,26 @@ def _subtopology(one: wire.Subtopology) -> Subtopology:
     )
 
 
+def _check_extent(topology: wire.Topology) -> None:
+    if len(topology.subtopologies) > MAX_SUBTOPOLOGIES:
+        raise StreamsInvalidTopology(f"The topology has more than {MAX_SUBTOPOLOGIES} subtopologies.")
+    if sum(map(_extent, topology.subtopologies)) > MAX_NAMES:
+        raise StreamsInvalidTopology(
+            f"The topology has more than {MAX_NAMES} names of topics, of their settings and places of copartition"
+            " groups. Divide the application, and give each part its own application.id."
+        )
+
+
+def _extent(one: wire.Subtopology) -> int:
+    topics = (*one.state_changelog_topics, *one.repartition_source_topics)
+    count = len(one.source_topics) + len(one.source_topic_regex) + len(one.repartition_sink_topics) + len(topics)
+    for topic in topics:
+        count += len(topic.topic_configs)
+    for group in one.copartition_groups:
+        count += len(group.source_topics) + len(group.source_topic_regex) + len(group.repartition_source_topics)
+    return count + len(one.copartition_groups)
+
+
 def _internal(topic: wire.TopicInfo) -> InternalTopic:
     configs = tuple((row.key, row.value) for row in topic.topic_configs)
     return InternalTopic(topic.name, topic.partitions, topic.replication_factor, configs)
@@ -133,7 +162,7 @@ def check(topology: Topology, internal: Iterable[str]) -> None:
 
     `internal` are those of the topics that belong to the broker.
     """
-    names = {name for one in topology.subtopologies for name in (*one.required, *one.repartition_sink_topics)}
+    names = topology.names
     _refuse(
         [name for name in internal if name in names],
         "Use of Kafka internal topics {} in a Kafka Streams topology is prohibited.",
@@ -141,8 +170,6 @@ def check(topology: Topology, internal: Iterable[str]) -> None:
     _refuse([name for name in names if not _is_legal(name)], "Topic names {} are not valid topic names.")
     if topology.epoch < 0:
         raise StreamsInvalidTopology(f"The topology epoch is {topology.epoch}, but must not be negative.")
-    if len(topology.subtopologies) > MAX_SUBTOPOLOGIES:
-        raise StreamsInvalidTopology(f"The topology has more than {MAX_SUBTOPOLOGIES} subtopologies.")
     if len(topology.by_id) != len(topology.subtopologies):
         raise StreamsInvalidTopology("Two subtopologies have the same id.")
     for one in topology.subtopologies:
@@ -155,6 +182,14 @@ def _refuse(names: Sequence[str], problem: str) -> None:
         raise StreamsInvalidTopology(problem.format(",".join(sorted(names)[:3])))
 
 
+def _check_once(what: str, names: Iterable[str], where: str) -> None:
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise StreamsInvalidTopology(f"{what} {name} of {where} is given more than once.")
+        seen.add(name)
+
+
 def _is_legal(name: str) -> bool:
     return len(name) <= MAX_TOPIC_CHARS and name not in (".", "..") and LEGAL_TOPIC.fullmatch(name) is not None
 
@@ -162,6 +197,10 @@ def _is_legal(name: str) -> bool:
 def _check_subtopology(one: Subtopology) -> None:
     if not one.sources:
         raise StreamsInvalidTopology(f"No source topics found for subtopology {one.subtopology_id}")
+    for what, made in (("Changelog", one.state_changelog_topics), ("Repartition", one.repartition_source_topics)):
+        _check_once(f"{what} topic", [topic.name for topic in made], f"subtopology {one.subtopology_id}")
+        for topic in made:
+            _check_once("Setting", [name for name, _ in topic.configs], f"topic {topic.name}")
     for topic in one.state_changelog_topics:
         if topic.partitions:
             raise StreamsInvalidTopology(
