@@ -26,7 +26,7 @@ from logkernel.broker.metadata_manager import MetadataManager
 from logkernel.broker.moves import Moves
 from logkernel.broker.own_addresses import OwnAddresses
 from logkernel.broker.purgatory import RequestPurgatory
-from logkernel.broker.quotas.enforcement import Enforcement, Route, anybody_acts
+from logkernel.broker.quotas.enforcement import Enforcement, anybody_acts
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.retention import Retention
 from logkernel.broker.router import COMMANDS, Router
@@ -43,6 +43,7 @@ from logkernel.vocabulary import IsrProposal, TopicPartition
 if TYPE_CHECKING:
     from logkernel.broker.authorization.asking import Authorization
     from logkernel.broker.delegation_tokens import DelegationTokens
+    from logkernel.broker.quotas.metering import Route
     from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.broker.unknown_users import UnknownUsers
     from logkernel.errors import KafkaStorageError

@@ -4,22 +4,19 @@ there is something to measure."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from logkernel.broker.runtime import Runtime
-from logkernel.contracts import ADMITTED, Admission, Answer, RequestContext
+from logkernel.contracts import ADMITTED, Admission, RequestContext
 from logkernel.controller.image import ClusterImage
 
 if TYPE_CHECKING:
     from logkernel.broker.quotas.clients import Mutations
     from logkernel.broker.quotas.cluster_news import ClusterNews
-    from logkernel.broker.quotas.metering import Metering
+    from logkernel.broker.quotas.metering import Acts, Metering, Route
 
 RATE: Final = "max.connection.creation.rate"
 UNLIMITED: Final = 2**31 - 1
-Route = Callable[[Any, RequestContext, Answer], None]
-Acts = Callable[[RequestContext], bool]
-"""Whether a client may act for the cluster."""
 
 
 def anybody_acts(context: RequestContext) -> bool:

@@ -25,6 +25,8 @@ from logkernel.requests.data import ProduceRequest
 from logkernel.vocabulary import FileSlice
 
 Route = Callable[[Any, RequestContext, Answer], None]
+Acts = Callable[[RequestContext], bool]
+"""Whether a client may act for the cluster."""
 
 BROKERS_OWN: Final = frozenset(
     {
@@ -41,10 +43,7 @@ FETCHES: Final = frozenset({"FetchRequest", "ShareFetchRequest"})
 class Metering:
     """The quotas of one broker."""
 
-    def __init__(
-        self, runtime: Runtime, callback: ClientQuotaCallback | None, acts: Callable[[RequestContext], bool]
-    ) -> None:
-        """`acts` says whether a client may act for the cluster."""
+    def __init__(self, runtime: Runtime, callback: ClientQuotaCallback | None, acts: Acts) -> None:
         self._runtime = runtime
         self._acts = acts
         get = runtime.config.get
