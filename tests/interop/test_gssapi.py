@@ -19,6 +19,7 @@ import pytest
 import secure_brokers
 import secure_clients
 from attrs import define
+from hostile_logins import authenticate, handshake
 from kdcs import OTHER_REALM, REALM, Kdc
 from kerberos_logins import MODULE, fill
 from kerberos_logins import login as jaas
@@ -318,6 +319,21 @@ WRONG: dict[str, tuple[Callable[[Realm], dict[str, Any]], str]] = {
 
 
 @pytest.mark.timeout(120)
+def test_tokens_that_are_refused_again_are_counted_in_the_log(broker: Any) -> None:
+    """Anybody may send them, before a login."""
+    host, port = broker.addresses[0].rsplit(":", 1)
+    for _ in range(50):
+        with socket.create_connection((host, int(port)), 60) as link, link.makefile("rb") as answers:
+            for request in (handshake("GSSAPI"), authenticate(b"junk")):
+                link.sendall(request)
+                size = int.from_bytes(answers.read(4))
+                answer = answers.read(size)
+            assert answer[4:6] != b"\0\0"
+    lines = [line for line in broker.log().splitlines() if "does not take the client's ticket" in line]
+    assert 1 <= len(lines) <= 3, "a line, and what was counted"
+    assert "compare the keytab with the KDC's keys" in lines[0]
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_ends_a_call_with_the_reason(broker: Any, realm: Realm, case: str) -> None:
     settings, why = WRONG[case]

@@ -6,15 +6,12 @@ takes one. Kafka knows one, none. Kerberos itself is behind `GssContext`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, Protocol
 
 from logkernel.errors import NetworkException, SaslAuthenticationFailed
 from logkernel.vocabulary import Principal
-
-log = logging.getLogger("logkernel.security")
 
 MAX_MESSAGE_BYTES: Final = 524_288
 """As `sasl.server.max.receive.size` is by default."""
@@ -152,15 +149,14 @@ class GssapiServer:
             self._choose(message)
             return b""
         except GssError as error:
-            # For the log alone: it may say which keys the broker has.
-            log.info(
-                "a token of GSSAPI is refused: %s; compare the keytab with the KDC's keys (klist -k), and the clocks",
-                repr(str(error))[:500],
-            )
-            raise SaslAuthenticationFailed(
+            refused = SaslAuthenticationFailed(
                 "the broker does not take the client's ticket; check sasl.kerberos.service.name, the host name, and "
                 "the clocks"
-            ) from error
+            )
+            # For the log alone, which counts it where it comes again: it may say which keys the broker has.
+            words = repr(str(error))[:500]
+            refused.add_note(f"{words}; compare the keytab with the KDC's keys (klist -k), and the clocks")
+            raise refused from error
 
     def _establish(self, message: bytes) -> bytes:
         self._tokens += 1
