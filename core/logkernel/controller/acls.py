@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, acl_key
-from logkernel.errors import InvalidRequest, KafkaError
+from logkernel.errors import InvalidRequest, KafkaError, PolicyViolation
 from logkernel.requests.access import (
     AclCreation,
     AclCreationResult,
@@ -39,12 +39,15 @@ PERMISSIONS = (2, 3)
 EVERY_NAME = "*"
 MAX_TEXT_CHARACTERS = 1_000
 """Maximum length of a name, principal or host. They are stored until someone deletes them."""
+MOST_AT_ONCE = 10_000
+"""Rules that one request makes, or deletes, as in Kafka. A request of some MB could make a million of them."""
 
 Filter = DescribeAclsRequest | DeleteAclsFilter
 
 
 def create_acls(request: CreateAclsRequest, image: ClusterImage) -> ControllerResult:
-    """Create each rule on its own. A rule that exists already is not an error."""
+    """Create each rule on its own. A rule that exists already is not an error. As in Kafka, a request that makes more
+    than `MOST_AT_ONCE` makes none."""
     out = ControllerResult([], CreateAclsResponse(), Effects())
     made: dict[Acl, None] = {}
     for creation in request.creations:
@@ -57,6 +60,10 @@ def create_acls(request: CreateAclsRequest, image: ClusterImage) -> ControllerRe
         else:
             if acl not in image.acls:
                 made[acl] = None
+    if len(made) > MOST_AT_ONCE:
+        why = f"the request makes {len(made)} rules, and {MOST_AT_ONCE} are the most; send it in parts"
+        out.response.results = [AclCreationResult(PolicyViolation.code, why) for _ in request.creations]
+        return out
     out.changes.extend(MetadataChange("acl", acl_key(acl), {}) for acl in made)
     return out
 
@@ -110,17 +117,25 @@ def describe_acls(request: DescribeAclsRequest, image: ClusterImage) -> Describe
 
 
 def delete_acls(request: DeleteAclsRequest, image: ClusterImage) -> ControllerResult:
-    """Delete every rule that a filter matches. Two filters may match the same rule."""
+    """Delete every rule that a filter matches. Two filters may match the same rule. As in Kafka, a filter that brings
+    the rules which are told above `MOST_AT_ONCE` fails."""
     out = ControllerResult([], DeleteAclsResponse(), Effects())
     gone: dict[Acl, None] = {}
+    told = 0
     for one in request.filters:
         row = DeleteAclsFilterResult()
         out.response.filter_results.append(row)
         try:
             found = matching(one, image.acls)
+            if told + len(found) > MOST_AT_ONCE:
+                raise InvalidRequest(
+                    f"the filters match more than {MOST_AT_ONCE} rules, the most of a request; use narrower ones, or"
+                    f" send them one by one"
+                )
         except KafkaError as error:
             row.error_code, row.error_message = error.code, str(error)
             continue
+        told += len(found)
         gone.update(dict.fromkeys(found))
         row.matching_acls = [_deleted(acl) for acl in sorted(found)]
     out.changes.extend(MetadataChange("acl", acl_key(acl), None) for acl in gone)
