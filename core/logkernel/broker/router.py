@@ -224,11 +224,10 @@ class Router:
     def find(self, name: str) -> Bound:
         """What answers requests of the class `name`: behind a gate where there is an authorizer, and told once what a
         request names again. Raises `UnknownServerError` if nothing does."""
-        from logkernel.requests.repeated import ONCE
+        from logkernel.requests.repeated import ONCE, asked_once
 
         found = self._guarded(name)
-        once = ONCE.get(name)
-        return found if once is None else partial(_asked_once, once, found)
+        return found if name not in ONCE else partial(_asked_once, partial(asked_once, name), found)
 
     def _guarded(self, name: str) -> Bound:
         found = self._found(name)

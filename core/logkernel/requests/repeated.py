@@ -20,6 +20,9 @@ Rows that ask for different things of one group or resource are answered row by 
 names is left out of a later one, and a row with nothing left is not answered. A row that asks for all is answered after
 rows that ask for something, not the other way round: so anything is told twice at most.
 
+A request that names more than `MOST_NAMED` groups, transactional ids or resources is refused as a whole: each costs the
+broker's thread about 10 µs, and a million of them fit into 6 MB. Kafka has threads for that, and answers.
+
 Two requests refuse a repeated name themselves, as Kafka does: ListOffsets (`broker/handlers/offsets.py`) and
 DescribeUserScramCredentials (`controller/credentials.py`). Where a row of the answer is as small as what asks for it
 (FindCoordinator, OffsetForLeaderEpoch, OffsetCommit), nothing is looked at.
@@ -32,11 +35,35 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from logkernel.attrs_lite import evolve
+from logkernel.errors import InvalidRequest
 from logkernel.vocabulary import NO_ID
 
 T = TypeVar("T")
 Rule = Callable[[Any], Any]
 """From a request to one that asks for the same, once. The first is left as it is."""
+
+MOST_NAMED: Final = 100_000
+COUNTED: Final[Mapping[str, str]] = {
+    "DescribeGroupsRequest": "groups",
+    "ConsumerGroupDescribeRequest": "group_ids",
+    "ShareGroupDescribeRequest": "group_ids",
+    "StreamsGroupDescribeRequest": "group_ids",
+    "DeleteGroupsRequest": "groups_names",
+    "DescribeTransactionsRequest": "transactional_ids",
+    "DescribeConfigsRequest": "resources",
+    "OffsetFetchRequest": "groups",
+    "DescribeShareGroupOffsetsRequest": "groups",
+}
+"""Request class → the field with what it names, where that may be no more than `MOST_NAMED`."""
+
+
+def asked_once(name: str, request: Any) -> Any:
+    """A request of the class `name`, in `ONCE`, as it is answered. Raises `InvalidRequest` where it names too much."""
+    field = COUNTED.get(name)
+    if field is not None and len(getattr(request, field)) > MOST_NAMED:
+        number = len(getattr(request, field))
+        raise InvalidRequest(f"the request names {number} things, and {MOST_NAMED} are the most; ask in parts")
+    return ONCE[name](request)
 
 
 class _Named:

@@ -23,6 +23,9 @@ from logkernel.requests import (
     streams_groups,
     transactions,
 )
+from logkernel.requests.repeated import COUNTED, MOST_NAMED, ONCE
+
+ROOMS = (configs, consumer_groups, groups, share_groups, share_offsets, streams_groups, transactions)
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +161,27 @@ def test_the_first_question_is_asked_as_it_came(broker: Broker) -> None:
     """An empty list of settings asks for none of them, and is answered."""
     (row,) = ask(broker, configs.DescribeConfigsRequest([configs.DescribeConfigsResource(2, "t", [])])).results
     assert (row.resource_name, row.error_code) == ("t", 0)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        groups.DescribeGroupsRequest([f"g{n}" for n in range(MOST_NAMED + 1)]),
+        groups.OffsetFetchRequest(groups=[groups.OffsetFetchRequestGroup(f"g{n}") for n in range(MOST_NAMED + 1)]),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+def test_who_names_more_than_the_thread_has_time_for_is_refused_at_once(
+    broker: Broker, request_: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A request of 6 MB held all clients up for 12 s, and took 600 MB."""
+    rows = ask(broker, request_).groups
+    assert {row.error_code for row in rows} == {InvalidRequest.code}
+    assert "names 100001 things, and 100000 are the most; ask in parts" in caplog.text
+
+
+def test_each_request_that_is_counted_names_its_field() -> None:
+    kinds = {name: kind for room in ROOMS for name, kind in vars(room).items()}
+    for name, field in COUNTED.items():
+        assert name in ONCE
+        assert getattr(kinds[name](), field) == []
