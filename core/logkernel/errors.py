@@ -201,7 +201,7 @@ class IllegalGeneration(KafkaError):
 
 
 class InconsistentGroupProtocol(KafkaError):
-    """The member shares no assignor or protocol type with its group; configure one that all members have."""
+    """The group has another assignor or protocol type; configure one that all members have, or take another group."""
 
     code = 23
 

@@ -100,7 +100,11 @@ def describe(
     bad = {name: row for name, row in results.items() if isinstance(row, Exception)}
     for name, error in bad.items():
         complain(name, error)
-    return int(bool(bad))
+    others = [row for row in groups if topology and names and not as_json and row.type != streams_groups.TYPE]
+    for row in others:
+        text = f"{row.id} is a {row.type} group, and only Streams groups have a topology; ask for its --members"
+        click.echo(f"logkernel: {text}", err=True)
+    return int(bool(bad or others))
 
 
 def _offsets(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:

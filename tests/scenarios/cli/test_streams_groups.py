@@ -130,6 +130,10 @@ def test_members_of_other_groups_stand_in_a_table_of_their_own(app: Shell) -> No
         printed = app("group describe app plain --members -v")
     assert printed.index("WARM-UP") < printed.index("CONSUMER-ID")
     assert "in-0,in-1" in printed
+    app("group describe app plain --topology", 1)
+    assert app.error.strip() == (
+        "logkernel: plain is a classic group, and only Streams groups have a topology; ask for its --members"
+    )
     app("group describe app --members --topology", 2)
     assert "exclude one another" in app.error
 

@@ -312,6 +312,18 @@ def test_a_wait_for_what_does_not_exist_says_so(own: KafkaNamespace) -> None:
         own.wait_for_commit("billing", "orders", 1, offset=1, within=0)
 
 
+def test_a_wait_for_a_commit_tells_of_the_other_partitions(own: KafkaNamespace) -> None:
+    """A record without a key may be in any partition, and partition 0 is meant where none is given."""
+    own.create_topic("orders", 3)
+    own.produce("orders", "1", partition=2)
+    with own.consumer("orders", group="billing", auto_offset_reset="earliest") as consumer:
+        while not consumer.poll(1):
+            pass
+        consumer.commit()
+    with pytest.raises(AssertionError, match=r"of orders-0, not 1; but 1 of orders-2$"):
+        own.wait_for_commit("billing", "orders", offset=1, within=0)
+
+
 def test_records_of_a_topic_that_does_not_exist_are_refused(own: KafkaNamespace) -> None:
     """A misspelt name had no records, so that a test that expects none passed."""
     own.create_topic("orders", 1)

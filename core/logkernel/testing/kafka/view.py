@@ -40,6 +40,8 @@ WITHIN_S: Final = 10.0
 PARTITIONS: Final = "partitions"
 COUNTED: Final = (PARTITIONS, "partitioner")
 """What is no setting of a topic, and the one that is spelt almost like it."""
+MOST_TOLD: Final = 5
+"""Partitions that an error names."""
 TOPICS_ARE: Final = 'write names, {"orders": 3}, or settings: {"orders": {"partitions": 3, "retention.ms": 1000}}'
 
 
@@ -362,9 +364,17 @@ class KafkaView(ABC):
             return (
                 self._missing(topic, partition)
                 or f"group {group} has committed {committed} of {topic}-{partition}, not {offset}"
+                + self._committed_elsewhere(group, topic, partition)
             )
 
         wait_for(look, within, problem, self.look_again_s)
+
+    def _committed_elsewhere(self, group: str, topic: str, partition: int) -> str:
+        """What a group has committed of a topic's other partitions: a record may have gone to one of these."""
+        others = [number for number in self._numbers(topic, None) if number != partition]
+        offsets = {number: self.log.committed(self.group(group), self.topic(topic), number) for number in others}
+        found = [f"{offset} of {topic}-{number}" for number, offset in offsets.items() if offset > 0]
+        return f"; but {', '.join(found[:MOST_TOLD])}" if found else ""
 
 
 def _check_headers(headers: object) -> None:
