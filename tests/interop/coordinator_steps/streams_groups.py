@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logkernel.requests.streams_groups import Topology
+from logkernel.requests.streams_groups import Subtopology, Topology
 
 from .asks import Steps
 
@@ -52,6 +52,9 @@ def nobodys_streams_group(do: Steps) -> None:
     do.streams_join("streams no subtopology", "st-empty", "m1")
     do.streams_join("streams reads an internal topic", "st-internal", "m1", "__consumer_offsets")
     do.streams_join("streams reads a topic that can't be", "st-bad", "m1", "a b")
+    sink = Topology(0, [Subtopology("0", ["st"], repartition_sink_topics=["__consumer_offsets"])])
+    do.streams_join("streams writes to an internal topic", "st-sink", "m1", topology=sink)
+    do.streams_join("streams member of control characters", "st-blank", "\0\t", "st")
     do.streams_join("streams reads no topic", "st-missing", "m1", "nope", "nope-2")
 
 
