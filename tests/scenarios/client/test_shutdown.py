@@ -127,8 +127,8 @@ producer.flush(20)
 os.kill(pid, signal.SIGSTOP)
 for number in range(500):
     producer.send("t", b"%d" % number)
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     producer.close()
 except KeyboardInterrupt:
     print("interrupted", flush=True)

@@ -39,9 +39,12 @@ def test_that_no_kdc_answers_is_logged_once_until_one_does(caplog: pytest.LogCap
 
 def test_one_that_hangs_is_left_behind_and_nobody_follows_it() -> None:
     asking, end, asked = Asking(0.01), threading.Event(), list[str]()
+    begun, threads = threading.Event(), list[threading.Thread]()
 
     def hang() -> str:
         asked.append("first")
+        threads.append(threading.current_thread())
+        begun.set()
         end.wait()
         return "too late"
 
@@ -49,12 +52,17 @@ def test_one_that_hangs_is_left_behind_and_nobody_follows_it() -> None:
         with pytest.raises(GssError, match=r"no KDC answers within 0\.01 s") as raised:
             asking.run(ask)
         assert raised.value.unreachable
+    assert begun.wait(30)
     assert asked == ["first"]
-    (left,) = [thread for thread in threading.enumerate() if thread.name == "logkernel-kerberos"]
+    (left,) = threads
     assert left.daemon, "it does not hold up the end of the process"
     end.set()
     left.join()
-    assert asking.run(lambda: "ticket") == "ticket"
+    answers = list[str]()
+    while not answers:
+        with contextlib.suppress(GssError):  # a slow machine may need longer than that
+            answers.append(asking.run(lambda: "ticket"))
+    assert answers == ["ticket"]
 
 
 def test_without_threads_it_says_so_and_others_may_try(monkeypatch: pytest.MonkeyPatch) -> None:
