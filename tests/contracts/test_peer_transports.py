@@ -153,7 +153,7 @@ def runner(world: Callable[[], Any], factory: Callable[[], asyncio.AbstractEvent
         try:
             for node in (1, 2, 3):
                 await made.start(node)
-            await asyncio.wait_for(story(made), 20)
+            await asyncio.wait_for(story(made), 60)
         finally:
             await made.close()
 

@@ -253,15 +253,20 @@ def test_what_cannot_be_known_or_held_is_refused_in_time(bench: Bench) -> None:
 
 def test_a_refused_record_says_why(bench: Bench) -> None:
     topic = bench.topic(max_message_bytes=300, cleanup_policy="compact")
-    with bench.producer(linger_ms=300) as producer:  # so long that two records share a batch on a busy machine, too
+    with bench.producer(linger_ms=60_000) as producer:  # so long that two records share a batch on a busy machine, too
+        large = producer.send(topic, bytes(1000), key=b"k")
+        producer.flush(20)
         with pytest.raises(MessageTooLarge):
-            producer.send(topic, bytes(1000), key=b"k").result(20)
+            large.result(20)
         good, bad = producer.send(topic, b"v", key=b"k"), producer.send(topic, b"v")
+        producer.flush(20)
         with pytest.raises(KafkaError):
             bad.result(20)
         with pytest.raises(KafkaError, match="another record"):
             good.result(20)
-        assert producer.send(topic, b"v", key=b"k").result(20).offset == 0
+        last = producer.send(topic, b"v", key=b"k")
+        producer.flush(20)
+        assert last.result(20).offset == 0
 
 
 def test_a_batch_that_is_too_large_is_split(bench: Bench) -> None:

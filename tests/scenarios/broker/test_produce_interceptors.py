@@ -283,7 +283,7 @@ def test_transactions_are_seen_once_their_coordinator_agreed(log: EmbeddedLog, s
             producer.commit_transaction() if commit else producer.abort_transaction()
     with log.consumer(isolation_level="read_committed", auto_offset_reset="earliest") as consumer:
         consumer.assign([(TOPIC, 0)])
-        assert [record.value for record in consumer.poll(5)] == [b"in True"]
+        assert [record.value for record in consumer.poll(30)] == [b"in True"]
     assert [record.value for record, _ in script.seen] == [b"v", b"v"], "a marker is not shown"
 
 

@@ -273,7 +273,7 @@ def test_an_embedded_member_beats_while_records_are_at_hand(monkeypatch: pytest.
         log.create_topic("t", 1)
         log.append_many("t", [Record(None, b"v")] * 3000)
         with log.consumer(
-            "t", group="g", auto_offset_reset="earliest", heartbeat_interval_ms=20, enable_auto_commit=False
+            "t", group="g", auto_offset_reset="earliest", heartbeat_interval_ms=300, enable_auto_commit=False
         ) as consumer:
             assert len(consumer.poll(20, 1)) == 1
             monkeypatch.setattr(Broker, "submit", counted)

@@ -106,7 +106,8 @@ def test_a_group_waits_until_its_topic_can_have_all_of_its_replicas(caplog: pyte
             producer.send("orders", b"value", partition=0).result(30)
         cluster.stop(3)
         with cluster.consumer("orders", group="readers", auto_offset_reset="earliest") as consumer:
-            assert consumer.poll(0.5) == []
+            while not any("INVALID_REPLICATION_FACTOR" in message for message in caplog.messages):
+                assert consumer.poll(0.1) == []
             with cluster.admin() as admin:
                 assert STATE not in admin.list_topics(internal=True)
             assert sum("INVALID_REPLICATION_FACTOR" in message for message in caplog.messages) in (1, 2)

@@ -32,7 +32,8 @@ def test_what_was_saved_comes_back_and_what_came_later_is_gone(process: bool) ->
         for number in range(3):
             kafka.produce("prices", number, key="a")
         with kafka.consumer("orders", group="g", auto_offset_reset="earliest") as consumer:
-            consumer.poll(5)
+            while not consumer.poll(5):
+                pass
             consumer.commit()
         saved = kafka.save()
         for turn in range(3):
@@ -114,7 +115,8 @@ def test_a_broker_in_a_folder_is_saved_beside_it(tmp_path: Path) -> None:
     with Kafka(path=tmp_path / "data", topics={"orders": 1, "deleted": 1}) as kafka:
         kafka.produce("orders", "1")
         with kafka.consumer("orders", group="g", auto_offset_reset="earliest") as consumer:
-            consumer.poll(5)
+            while not consumer.poll(5):
+                pass
             consumer.commit()
         saved = kafka.save()
         for turn in range(3):
