@@ -98,6 +98,8 @@ class TestProcesses(SharedCoordinationContract):
 class TestZooKeeper(SharedCoordinationContract):
     """The plugin `zookeeper`, each session through a proxy of its own."""
 
+    wait_s = 60.0
+
     @pytest.fixture(autouse=True)
     def _in_a_chroot(self, zookeeper_server: zookeepers.ZooKeeper) -> Iterator[None]:
         self.server = zookeeper_server
@@ -112,7 +114,7 @@ class TestZooKeeper(SharedCoordinationContract):
 
         proxy = zookeepers.Proxy(self.server.port)
         self.stack.callback(proxy.close)
-        made = ZooKeeperSession(Options(Address.parse(proxy.address + self.chroot), session_timeout_ms=2_000))
+        made = ZooKeeperSession(Options(Address.parse(proxy.address + self.chroot), session_timeout_ms=6_000))
         self.stack.callback(made.close)
         self.proxies[id(made)] = proxy
         return made

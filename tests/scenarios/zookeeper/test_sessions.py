@@ -547,7 +547,7 @@ def test_a_zookeeper_before_3_6_is_asked_again_for_one_node_at_a_time(
 def test_nobody_waits_for_settings_that_zookeeper_does_not_tell(world: World) -> None:
     """The read is answered when the connection is given up, and can be tried again when it is back."""
     world.session().commit([MetadataChange("config", "topic:t", {"retention.ms": "1"})])
-    proxy, session = world.proxied(2_000)
+    proxy, session = world.proxied(4_000)
     reads = Reads(Heard(session))
     session.poll()
     proxy.deafen()
