@@ -13,6 +13,6 @@ def keytool(*arguments: str, stdin: bytes = b"") -> bytes:
     program = shutil.which("keytool")
     if program is None:
         missing("keytool is not installed")
-    done = subprocess.run([program, *arguments], input=stdin, capture_output=True, timeout=120)
+    done = subprocess.run([program, *arguments], input=stdin, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -130,7 +130,7 @@ class Kdc:
     def run(self, program: str, *arguments: str, text: str = "") -> None:
         command = [_found(program), *arguments]
         done = subprocess.run(
-            command, env=os.environ | self.environment, input=text, capture_output=True, text=True, timeout=60
+            command, env=os.environ | self.environment, input=text, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stderr
 

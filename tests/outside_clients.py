@@ -207,7 +207,7 @@ class Java:
 
     def run(self, *arguments: str, stdin: str = "") -> list[Any]:
         """Run one command of the program; each line of its output is JSON."""
-        done = subprocess.run(self.command(*arguments), input=stdin, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(self.command(*arguments), input=stdin, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-4000:]
         return [json.loads(line) for line in done.stdout.splitlines()]
 

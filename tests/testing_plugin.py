@@ -23,6 +23,6 @@ def suite(folder: Path, test: str, ini: str = "", conftest: str = "", *options: 
     (folder / "conftest.py").write_text(conftest)
     (folder / "test_it.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words(), *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout

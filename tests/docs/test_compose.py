@@ -64,7 +64,7 @@ def test_the_command_line_takes_the_commands(name: str, tmp_path: Path) -> None:
     kept = {"/etc/logkernel.yaml": str(FOLDER / "broker.yaml"), "/data": str(tmp_path)}
     words = [re.sub("|".join(kept), lambda found: kept[found[0]], word) for word in BROKERS[name]["command"]]
     nowhere = ["--set=zookeeper.connect=127.0.0.1:1/logkernel", "--set=zookeeper.connection.timeout.ms=1"]
-    done = subprocess.run([*LOGKERNEL, *words, *nowhere], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*LOGKERNEL, *words, *nowhere], capture_output=True, text=True, timeout=300)
     assert "ZooKeeper at 127.0.0.1:1 gave no session" in done.stderr
     assert "level=warning" not in done.stderr, "a setting has no effect"
 

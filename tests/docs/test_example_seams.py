@@ -34,7 +34,7 @@ def test_their_own_tests_pass_which_use_the_contract_kits(tmp_path: Path) -> Non
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), *folders],
-        capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path,
+        capture_output=True, text=True, timeout=300, env=environment, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as folder, logkernel.open(folder) as log:
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, str]:
     """Module → file, once a log was opened, written to and read in a fresh interpreter."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=True)
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
 

@@ -47,7 +47,7 @@ def run_of(folder: Path, change: tuple[str, str]) -> subprocess.CompletedProcess
     assert change[0] in head
     (folder / ".ci").mkdir()
     (folder / ".ci" / "run").write_text(head.replace(*change) + "\nstep tools\nfalse\n")
-    return subprocess.run(["bash", str(folder / ".ci" / "run")], capture_output=True, text=True, timeout=60)
+    return subprocess.run(["bash", str(folder / ".ci" / "run")], capture_output=True, text=True, timeout=300)
 
 
 def test_continuous_integration_wants_room_on_the_disk(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_continuous_integration_gives_three_tests_a_second_try_alone(
     names = json.dumps({f"tests/test_{number}.py::test": True for number in range(failed)})
     tool.write_text(SOME_PYTHON.format(python=sys.executable, again=again, failed=names, first=first))
     tool.chmod(0o755)
-    done = subprocess.run(["bash", str(tmp_path / ".ci" / "run")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", str(tmp_path / ".ci" / "run")], capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stdout + done.stderr
     selected = "--rest --lf" if "--rest" in command else "--lf"
     assert (f"again: -m pytest {selected}" in done.stdout) == (first == 1 and failed <= 3)

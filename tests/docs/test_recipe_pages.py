@@ -20,5 +20,5 @@ def test_the_recipes_for_python_pass(tmp_path: Path) -> None:
     suite = [code for code in found if not any(word in code for word in NOT_HERE)]
     (tmp_path / "test_page.py").write_text("\n".join(suite))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *testing_plugin.words(), str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "2 passed" in done.stdout, done.stdout + done.stderr

@@ -28,5 +28,5 @@ def test_its_test_passes(tmp_path: Path) -> None:
     code, _ = BLOCK.findall(PAGE.read_text(encoding="utf-8"))[0]
     (tmp_path / "test_page.py").write_text(code)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *testing_plugin.words(), str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -46,7 +46,7 @@ def test_the_super_user_of_the_listeners_logs_in_and_lets_ann_in(start_broker: S
     data.mkdir()
     command = "cluster users set admin --password-stdin --data"
     asked = [sys.executable, "-m", "logkernel", *command.split(), str(data)]
-    done = subprocess.run(asked, input="hush", capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(asked, input="hush", capture_output=True, text=True, timeout=300, check=True)
     assert done.stderr == "", "what the broker of the folder will enforce is not known"
     broker = start_broker("--config", str(file), data=data, listen="OUT://127.0.0.1:0")
     ann, admin = as_user(tmp_path, "ann", "her password", "PLAIN"), as_user(tmp_path, "admin", "hush", "SCRAM-SHA-512")

@@ -66,7 +66,7 @@ def shell(code: str, folder: Path, bootstrap: str) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, "LOGKERNEL_BOOTSTRAP": bootstrap}
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", code], cwd=folder, env=env, capture_output=True, text=True, timeout=120
+        ["bash", "-euo", "pipefail", "-c", code], cwd=folder, env=env, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -115,7 +115,7 @@ def test_the_first_plugin_passes_its_tests(on_path: Path, tmp_path: Path) -> Non
     (text,) = (text for name, text in NAMED.findall((DOCS / "plugins" / "tutorial.md").read_text()) if "test_" in name)
     (tmp_path / "test_acme_vip.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "9 passed" in done.stdout, done.stdout + done.stderr
 
 
@@ -135,7 +135,7 @@ def test_the_tests_of_the_testing_page_pass(tmp_path: Path) -> None:
     assert ini is not None
     (tmp_path / "pytest.ini").write_text(ini[1].partition("kafka_plugins")[0])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *testing_plugin.words(), str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 

@@ -43,7 +43,7 @@ def test_a_python_client_reads_what_it_wrote(name: str, broker_session: Any, top
 def test_kcat_reads_what_it_wrote(kcat: str, broker_session: Any, topic: str) -> None:
     def run(*arguments: str, stdin: str = "") -> str:
         command = [kcat, "-b", broker_session.bootstrap, "-t", topic, *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=True).stdout
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300, check=True).stdout
 
     lines = [f"k{number}:value {number}" for number in range(100)]
     run("-P", "-K:", "-z", "lz4", stdin="\n".join(lines))

@@ -91,6 +91,6 @@ def test_a_distribution_that_is_not_allowed_is_left_out(tmp_path, built_ins, out
     config = blocking(tmp_path, built_ins, allow="other")
     command = [sys.executable, "-m", "logkernel", "serve", "--config", str(config), "--listen", "127.0.0.1:0"]
     monkeypatch.setenv("PYTHONPATH", str(outside))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert "no plugin provides the coordination 'local'" in done.stderr

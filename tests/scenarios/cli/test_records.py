@@ -92,7 +92,7 @@ def test_the_reader_of_a_pipe_may_leave(shell: Shell) -> None:
     for _ in range(4):
         shell.log.append_many("a", [Record(None, b"x" * 1000) for _ in range(500)])
     command = f"{sys.executable} -m logkernel consume a -e -b {shell.address} | head -n 1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, timeout=60)
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"x" * 1000 + b"\n", b"")
 
 
@@ -106,5 +106,5 @@ def test_an_interrupt_ends_reading_well(shell: Shell) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"v\n"
     process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=30)
+    out, error = process.communicate(timeout=300)
     assert (process.returncode, out, error) == (0, b"", b"")

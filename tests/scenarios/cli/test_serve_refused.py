@@ -25,7 +25,7 @@ from logkernel.cli.cluster_protection import check
 def test_an_option_is_named_and_no_folder_is_left_behind(words: str, said: str, tmp_path: Path) -> None:
     """`--set` was named, and ./data was there after a failed start."""
     command = [sys.executable, "-m", "logkernel", "serve", *words.split()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert done.stderr.startswith(said), done.stderr
     assert "Traceback" not in done.stderr
@@ -94,7 +94,7 @@ def test_plain_text_that_was_asked_for_is_not_refused(listen: str, settings: lis
 def refused(folder: Path, *words: str) -> str:
     """What `serve` says that ends with 2, without a traceback."""
     command = [sys.executable, "-m", "logkernel", "serve", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("logkernel: "), done.stderr
     assert "Traceback" not in done.stderr

@@ -110,5 +110,5 @@ print("alive", flush=True)
 def test_consumers_are_dropped_in_the_midst_of_batches(way: str, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, way, str(tmp_path / "log"), "7"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr[-4000:]

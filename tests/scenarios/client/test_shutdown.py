@@ -50,7 +50,7 @@ INTERRUPTED = (-signal.SIGINT, 1)
 
 def run(address: str, *, before: str = "", after: str = "", expected: tuple[int, ...] = (0,)) -> str:
     text = PROGRAM.format(before=before, after=after)
-    done = subprocess.run([sys.executable, "-c", text, address], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", text, address], capture_output=True, text=True, timeout=300)
     assert done.returncode in expected, done.stderr
     return done.stdout
 
@@ -86,7 +86,7 @@ def test_a_listening_log_that_nobody_closed_is_stopped_at_exit_behind_its_client
                 child.stdin.flush()
                 assert connection.recv(1) == b""  # closed while the process still lives
                 assert child.poll() is None
-            _, errors = child.communicate(b"end\n", timeout=30)
+            _, errors = child.communicate(b"end\n", timeout=300)
         finally:
             child.kill()
     said = [line for line in errors.splitlines() if b"checked by crcmod" not in line]
@@ -136,7 +136,7 @@ os.kill(pid, signal.SIGCONT)
 """
     try:
         command = [sys.executable, "-c", text, broker.bootstrap, str(broker.pid)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     finally:
         os.kill(broker.pid, signal.SIGCONT)
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
@@ -191,7 +191,7 @@ producer = log.producer(linger_ms=60000)
 for number in range(500):
     producer.send("t", b"%d" % number)
 """
-    subprocess.run([sys.executable, "-c", text, str(tmp_path)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", text, str(tmp_path)], check=True, timeout=300)
     with logkernel.open(tmp_path) as log:
         assert values(log) == ALL
 
@@ -210,7 +210,7 @@ except logkernel.errors.RequestTimedOut:
     pass
 """
     text = text.replace("import logkernel, sys", "import logkernel, logkernel.errors, sys")
-    subprocess.run([sys.executable, "-c", text, address], check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", text, address], check=True, timeout=60)
     listening.close()
 
 
@@ -292,7 +292,7 @@ async def main():
 
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", program, served[1]], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program, served[1]], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "refused\nrefused\n"), done.stderr
     assert values(served[0]) == [b"the parent's"]
 

@@ -86,11 +86,11 @@ def test_no_broker_outlives_its_parent_and_the_cluster_starts_again(tmp_path: Pa
 
 def test_a_second_parent_and_a_bad_setting_are_refused(tmp_path: Path) -> None:
     with ServedProcesses(tmp_path / "data", 1) as cluster:
-        second = subprocess.run(cluster.command(), capture_output=True, text=True, timeout=60, check=False)
+        second = subprocess.run(cluster.command(), capture_output=True, text=True, timeout=300, check=False)
         assert second.returncode == 2
         assert "is in use" in second.stderr
     bad = ServedProcesses(tmp_path / "bad", 2, "num.partitions=none")
-    refused = subprocess.run(bad.command(), capture_output=True, text=True, timeout=60, check=False)
+    refused = subprocess.run(bad.command(), capture_output=True, text=True, timeout=300, check=False)
     assert refused.returncode == 2
     assert "num.partitions" in refused.stderr
 
@@ -98,7 +98,7 @@ def test_a_second_parent_and_a_bad_setting_are_refused(tmp_path: Path) -> None:
 def test_processes_need_a_number_of_brokers(tmp_path: Path) -> None:
     result = subprocess.run(
         [*ServedProcesses(tmp_path).command()[:4], "--processes", "--data", str(tmp_path)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert result.returncode == 2
     assert "--brokers N" in result.stderr

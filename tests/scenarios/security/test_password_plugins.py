@@ -112,7 +112,7 @@ def test_a_plugin_that_is_not_installed_ends_the_start(tmp_path: Path) -> None:
     settings.append("listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class=com.acme.Ldap")
     given = [word for setting in settings for word in ("--set", setting)]
     command = [sys.executable, "-m", "logkernel", "serve", "--data", str(tmp_path / "data"), *given]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 2
     assert "no plugin provides the password checker 'com.acme.Ldap'" in ended.stderr
 

@@ -273,7 +273,7 @@ def test_a_failing_test_shows_what_was_asked(schema_registry):
 def test_a_test_gets_a_registry_as_a_fixture(tmp_path):
     (tmp_path / "test_it.py").write_text(SUITE)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *testing_plugin.words()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
     assert "what clients asked of the schema registry last" in done.stdout
     assert "200 GET /subjects?deleted=true" in done.stdout

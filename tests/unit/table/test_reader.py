@@ -277,7 +277,7 @@ def test_a_query_that_a_limit_cut_short_ends_well(tmp_path: Path, form: str) -> 
             for _ in range(10):
                 log.append_many("t", [Record(value=b"value %d" % n) for n in range(10_000)], partition=partition)
     line = [sys.executable, "-m", "logkernel", "query", "select * from t limit 5", "--data", data, form]
-    done = subprocess.run(line, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(line, capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == (6 if form == "--csv" else 5)
 

@@ -42,5 +42,5 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_no_fork_comes_while_a_schema_is_loaded() -> None:
     """Its child met a module without its classes, or waited for ever, and no request went out any more."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -25,7 +25,7 @@ import hypothesis.strategies
 
 def test_hypothesis_is_not_loaded_with_the_schemas(tmp_path: Path) -> None:
     pytest.importorskip("hypothesis")
-    subprocess.run([sys.executable, "-c", LOAD], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", LOAD], cwd=tmp_path, check=True, timeout=300)
 
 
 def test_another_thread_may_show_hypothesis_again_first(monkeypatch: pytest.MonkeyPatch) -> None:
