@@ -16,6 +16,7 @@ writing it at the version that was read; what else is in it stays.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping
 from math import inf
@@ -24,7 +25,7 @@ from typing import Any, Final, NamedTuple
 from logkernel.contracts import MetadataChange
 from logkernel.errors import CorruptMessage, InvalidRequest
 
-from .layout import CONFIG, MAX_CONFIGS, dump, is_node_name, load, quoted, unquoted
+from .layout import CONFIG, MAX_CONFIGS, MAX_NAME, dump, is_node_name, load, quoted, unquoted
 
 DEFAULT: Final = "<default>"
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -105,6 +106,8 @@ def _quota_entity(words: list[str]) -> list[tuple[str, str | None]] | None:
     for kind, name in zip(words[::2], words[1::2], strict=True):
         if kind not in _TYPES or not name:
             return None
+        if len(name) > MAX_NAME:
+            raise CorruptMessage(f"{name[:50]!r}… has {len(name)} characters, more than a name has; delete that node")
         pairs.append((_TYPES[kind], None if name == DEFAULT else unquoted(name)))
     return sorted(pairs, key=lambda pair: pair[0])
 
@@ -130,9 +133,15 @@ def _scram(text: str | None) -> dict[str, Any] | None:
     fields = dict(word.split("=", 1) for word in text.split(",") if "=" in word)
     iterations = fields.get("iterations", "")
     keys = {name: fields.get(name, "") for name in ("salt", "stored_key", "server_key")}
-    if not all(keys.values()) or not iterations.isascii() or not iterations.isdigit() or len(iterations) > 9:
-        return None
-    return {"iterations": int(iterations), **keys}
+    is_count = iterations.isascii() and iterations.isdigit() and len(iterations) <= 9
+    return {"iterations": int(iterations), **keys} if is_count and all(map(_is_base64, keys.values())) else None
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return bool(base64.b64decode(text, validate=True))
+    except ValueError:
+        return False
 
 
 # ---------------------------------------------------------------- from changes to nodes
@@ -249,9 +258,16 @@ def parse_rules(data: bytes | None, path: str) -> list[dict[str, str]]:
     if not data:
         return []
     rules = load(data, path).get("acls")
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+    if not isinstance(rules, list) or not all(map(_is_rule, rules)):
         raise CorruptMessage(f"ZooKeeper's node {path} holds no access rules; repair or delete the node")
     return rules
+
+
+def _is_rule(rule: Any) -> bool:
+    if not isinstance(rule, dict):
+        return False
+    whom = (rule.get("principal"), rule.get("host"))
+    return all(isinstance(text, str) and len(text) <= MAX_NAME for text in whom)
 
 
 def rules_data(rules: list[dict[str, str]]) -> bytes:

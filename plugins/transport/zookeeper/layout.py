@@ -55,6 +55,8 @@ MAX_ENDPOINTS: Final = 100
 MAX_CONFIGS: Final = 10_000
 MAX_WORD: Final = 1_000
 """Characters of a host, a listener or a rack. Clients are told these, and longer strings may not fit into an answer."""
+MAX_NAME: Final = 8_000
+"""Characters of a user, a client id or an address: an answer that names more fails for who asks for all."""
 _NO_NODE: Final = re.compile("[\0-\x1f/\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 """Characters that ZooKeeper takes in no name."""
 _INT, _LONG = 2**31 - 1, 2**63 - 1
@@ -73,7 +75,18 @@ def load(data: bytes | None, path: str) -> dict[str, Any]:
         raise bad(path, str(error)) from None
     if not isinstance(found, dict):
         raise bad(path, "it holds no JSON object")
+    if b"\\ud" in data.lower() and not _is_text(found):
+        raise bad(path, "it has halves of characters")
     return found
+
+
+def _is_text(value: Mapping[str, Any]) -> bool:
+    """Whether all strings in it can be told to a client: JSON may escape what UTF-8 has not."""
+    try:
+        dump(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def dump(value: Mapping[str, Any]) -> bytes:

@@ -20,6 +20,8 @@ CHANGES: Final = "/delegation_token/token_changes"
 CHANGE: Final = f"{CHANGES}/token_change_"
 VERSION: Final = 3
 MAX_RENEWERS: Final = 10_000
+MAX_ID: Final = 1_000
+"""Characters; Kafka's have 22."""
 _LAST_MS: Final = 2**63 - 1
 
 
@@ -48,6 +50,8 @@ def data(change: MetadataChange) -> bytes:
 def fact(token_id: str, content: bytes | None) -> MetadataChange:
     """What a node says. Raises `CorruptMessage`."""
     node = f"{TOKENS}/{token_id}"
+    if len(token_id) > MAX_ID:
+        raise layout.bad(node[:100], "no id has so many characters")
     found = layout.load(content, node)
     version = layout.bounded(found.get("version"), 1, VERSION, node)
     renewers = found.get("renewers")
@@ -76,6 +80,6 @@ def changed(content: bytes | None, node: str) -> str:
 def _principal(quoted: Any, node: str) -> str:
     text = layout.unquoted(quoted) if isinstance(quoted, str) else ""
     kind, _, name = text.partition(":")
-    if not kind or not name:
+    if not kind or not name or len(text) > layout.MAX_NAME:
         raise layout.bad(node, f"{quoted!r:.100} is no principal")
     return text

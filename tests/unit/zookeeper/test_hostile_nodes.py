@@ -155,3 +155,58 @@ def test_a_broker_that_nobody_can_be_told_of_is_left_out(change: dict[str, Any])
     layout.parse_broker(json.dumps(sound).encode(), "n")
     with pytest.raises(CorruptMessage):
         layout.parse_broker(json.dumps(sound | change).encode(), "n")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {},
+        {"principal": ["User:x"], "host": "*"},
+        {"principal": "User:x", "host": {}},
+        {"principal": "User:" + "x" * 40_000, "host": "*"},
+    ],
+    ids=["nobody", "a list", "no host", "a long name"],
+)
+def test_a_rule_for_whom_cannot_be_told_closes_its_resource(row: dict[str, Any]) -> None:
+    data = json.dumps({"acls": [{"permissionType": "Deny", "operation": "All", **row}]}).encode()
+    (found,) = reading.rules_of(tree({TOPIC.node: data}), [TOPIC]).values()
+    assert found == {entities.closed(TOPIC)}
+
+
+def test_halves_of_characters_are_told_to_nobody() -> None:
+    """JSON may escape them; UTF-8, and so an answer, has none."""
+    assert layout.load(b'{"config": {"a": "\\ud83d\\ude00 \\\\ud"}}', "n") == {"config": {"a": "\U0001f600 \\ud"}}
+    for data in (b'{"config": {"a": "\\ud800"}}', b'{"config": {"\\uDC00": "x"}}'):
+        with pytest.raises(CorruptMessage, match="halves of characters"):
+            layout.load(data, "n")
+
+
+def test_names_that_fit_into_no_answer_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    long = "x" * 40_000
+    nodes = {f"{layout.CONFIG}/users/{name}": entities.config_data({"producer_byte_rate": "1"}) for name in (long, "u")}
+    found = [change.key for change in reading.settings(tree(nodes))]
+    assert found == ['[["user","u"]]']
+    assert "more than a name has" in caplog.text
+    token = {
+        "version": 3, "owner": "User%3Aa", "tokenRequester": "User%3Aa", "renewers": [], "issueTimestamp": 1,
+        "maxTimestamp": 2, "expiryTimestamp": 2,
+    }  # fmt: skip
+    assert tokens.fact("id", json.dumps(token).encode()).key == "id"
+    with pytest.raises(CorruptMessage):
+        tokens.fact(long, json.dumps(token).encode())
+    with pytest.raises(CorruptMessage):
+        tokens.fact("id", json.dumps(token | {"owner": f"User%3A{long}"}).encode())
+
+
+@pytest.mark.parametrize("key", ["salt", "stored_key", "server_key"])
+@pytest.mark.parametrize("text", ["a", "!!!!", ""])
+def test_a_credential_that_is_none_is_nobodys(key: str, text: str) -> None:
+    sound = {"salt": "c2FsdA==", "stored_key": "c3RvcmVk", "server_key": "c2VydmVy", "iterations": "4096"}
+
+    def of(fields: dict[str, str]) -> Any:
+        line = ",".join(f"{name}={value}" for name, value in fields.items())
+        changes = entities.facts_of("users/u", {"SCRAM-SHA-256": line})
+        return next(change.value for change in changes if change.key == "1:u")
+
+    assert of(sound) == sound | {"iterations": 4096}
+    assert of(sound | {key: text}) is None
