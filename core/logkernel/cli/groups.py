@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 NONE = "-"
 TYPES = ("classic", "consumer", "share", "streams")
+WITHOUT_MEMBERS = ("", "Empty", "Dead")
+"""States of such groups; "" where the broker says none."""
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
 SHARE_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
 STATE_COLUMNS = ("GROUP", "COORDINATOR (ID)", "TYPE", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
@@ -280,7 +282,8 @@ def reset_offsets(
     if bool(topics) == all_topics:
         raise click.UsageError("the partitions are not clear; give either --topic or --all-topics")
     with connection.admin(changes=execute) as admin:
-        kind = _kind(admin, name)
+        group = admin.list_groups().get(name)
+        kind = "" if group is None else group.type
         share = kind == "share"
         now = _current(admin, name, share)
         wanted = list(now) if all_topics else [TopicPartition(*row) for row in named_partitions(admin, topics)]
@@ -302,7 +305,9 @@ def reset_offsets(
     rows = [(name, place_.topic, place_.partition, offset) for place_, offset in target.items()]
     put_table(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
     if not execute:
-        click.echo("Nothing was changed; pass --execute to reset the offsets.", err=True)
+        busy = group is not None and group.state not in WITHOUT_MEMBERS
+        first = "stop the group's members, then pass" if busy else "pass"
+        click.echo(f"Nothing was changed; {first} --execute to reset the offsets.", err=True)
     elif kind == streams_groups.TYPE:
         click.echo(streams_groups.KEPT, err=True)
 

@@ -45,7 +45,7 @@ def _near(name: str, known: Collection[str]) -> str:
     """Consumer, share and Streams groups have settings of one name, which a client knows without the prefix."""
     alike = sorted(one for one in known if one.endswith(f".{name}"))
     near = ", ".join(alike[:-1]) + f" or {alike[-1]}" if len(alike) > 1 else nearest(name, known)
-    return f"did you mean {near}?" if near else "DescribeConfigs lists all names"
+    return f"did you mean {near}?" if near else "`logkernel config list group NAME --all` lists all names"
 
 
 def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:

@@ -207,6 +207,21 @@ def test_an_application_that_comes_to_a_group_of_consumers_is_told_what_to_do(ap
     assert answer.error_message.startswith("Group plain is not a streams group. Stop all of its members and wait until")
 
 
+def test_a_plan_for_a_group_with_members_says_that_they_stop_first(app: Shell) -> None:
+    app("topic create in --partitions 2")
+    settled(app, "m1")
+    app("group reset-offsets app -t in --to-earliest")
+    assert app.error == "Nothing was changed; stop the group's members, then pass --execute to reset the offsets.\n"
+    app("group reset-offsets new -t in --to-earliest")
+    assert app.error == "Nothing was changed; pass --execute to reset the offsets.\n"
+
+
+def test_a_setting_that_no_group_has_is_refused_with_the_command_that_lists_them(app: Shell) -> None:
+    app("config set group app streams.num.warmup.replicas=1", 1)
+    assert app.error.rstrip().endswith("; `logkernel config list group NAME --all` lists all names")
+    assert len(app.table("config list group app --all")) > 10
+
+
 def test_a_setting_without_its_prefix_is_refused_with_all_that_it_may_be(app: Shell) -> None:
     """`session.timeout.ms` was taken for that of share groups."""
     app("config set group app session.timeout.ms=50000", 1)
