@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -67,11 +68,15 @@ def confluent(bootstrap: str, login: Login, topic: str, oidc: Mapping[str, str] 
     if login.own:
         settings |= {"ssl.certificate.location": login.certificate, "ssl.key.location": login.key}
     producer = Producer(settings)
-    try:
-        producer.list_topics(timeout=3)
-    except KafkaException as error:
-        producer.poll(0)
-        raise Refused([error, *errors]) from error
+    deadline_s = time.monotonic() + WAIT_S
+    while True:
+        try:
+            producer.list_topics(timeout=3)
+            break
+        except KafkaException as error:
+            producer.poll(0)
+            if errors or time.monotonic() > deadline_s:  # else the machine is slow
+                raise Refused([error, *errors]) from error
     for value in VALUES:
         producer.produce(topic, value, partition=0)
     assert producer.flush(WAIT_S) == 0
@@ -103,10 +108,12 @@ def kafka_python(bootstrap: str, login: Login, topic: str) -> list[bytes]:
         "sasl_kerberos_service_name": "kafka",
         "ssl_cafile": login.ca or None,
         "ssl_certfile": login.own or None,
-        "bootstrap_timeout_ms": 1000,
     }
     try:
-        producer = KafkaProducer(**settings)
+        try:
+            producer = KafkaProducer(bootstrap_timeout_ms=1_000, **settings)
+        except KafkaError:  # it does not say whether it was refused, or the machine is slow
+            producer = KafkaProducer(bootstrap_timeout_ms=10_000, **settings)
     except KafkaError as error:
         raise Refused(error) from error
     for value in VALUES:
@@ -214,7 +221,7 @@ class Java:
 
     def _run(self, tool: str, *arguments: str, stdin: bytes = b"") -> bytes:
         command = self._apache_kafka.java(f"org.apache.kafka.tools.{tool}", *arguments)
-        done = subprocess.run(command, input=stdin, capture_output=True, timeout=90)
+        done = subprocess.run(command, input=stdin, capture_output=True, timeout=300)
         said = (done.stdout + done.stderr).decode(errors="replace")
         if done.returncode != 0 or "uthenticationException" in said:
             raise Refused(said)

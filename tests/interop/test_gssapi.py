@@ -4,6 +4,7 @@ Kafka; in plain text and by TLS."""
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import struct
 import subprocess
@@ -451,15 +452,19 @@ def test_our_clients_get_into_apache_kafka(kafka: list[str], realm: Realm) -> No
 def test_apache_kafka_refuses_ours(kafka: list[str], realm: Realm, case: str) -> None:
     """As ours does; of names that no rule is for, it does not say why."""
     settings, why = WRONG[case]
-    timeout_ms = 60_000
-    if case == "another realm":
-        why, timeout_ms = "the broker closed the connection before it answered", 1_500
-    with (
-        logkernel.connect(kafka[0], **settings(realm)) as log,
-        log.admin(default_api_timeout_ms=timeout_ms) as admin,
-        pytest.raises(LogkernelError, match=why) as raised,
-    ):
-        admin.list_topics()
+    limits_ms: tuple[int, ...] = (60_000,)
+    if case == "another realm":  # the second limit where a slow machine has had no answer by the first
+        why, limits_ms = "the broker closed the connection before it answered", (1_500, 60_000)
+    for limit_ms in limits_ms:
+        with (
+            logkernel.connect(kafka[0], **settings(realm)) as log,
+            log.admin(default_api_timeout_ms=limit_ms) as admin,
+            pytest.raises(LogkernelError) as raised,
+        ):
+            admin.list_topics()
+        if re.search(why, str(raised.value)):
+            break
+    assert re.search(why, str(raised.value))
     assert kafka[0] in str(raised.value)
 
 

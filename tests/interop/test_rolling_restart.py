@@ -29,7 +29,7 @@ SETTINGS = ("offsets.topic.num.partitions=3", "group.initial.rebalance.delay.ms=
             "min.insync.replicas=2", "auto.leader.rebalance.enable=false",
             "controlled.shutdown.retry.backoff.ms=100")  # fmt: skip
 FEED_S = 0.005
-SOON_S = 10.0
+SOON_S = 60.0
 """For others to be told who leads: less than the session of a broker that was killed lasts (18 s)."""
 
 
