@@ -52,6 +52,8 @@ class MetadataManager:
         self._coordination: Coordination | None = None
         self.on_quotas: Callable[[], None] = lambda: None
         """Called when client quotas may have changed."""
+        self._left_out: dict[str, dict[str, str]] = {}
+        """Topic → its settings that are not in force, and why, as the log has it."""
         self._producer_ids = ProducerIds()
         self._compaction = MetadataCompaction()
 
@@ -197,7 +199,12 @@ class MetadataManager:
 
     def topic_settings(self, topic: str) -> TopicSettings:
         """The settings in force of a topic, or those that a new one would have."""
-        return self._runtime.config.topic_settings(self.image.topic_config(topic))
+        settings, left_out = self._runtime.config.kept_topic_settings(self.image.topic_config(topic))
+        if left_out != self._left_out.get(topic, {}):
+            self._left_out[topic] = left_out
+            for why in left_out.values():
+                log.error("a topic's setting is left out: topic=%s error=%s", topic, why)
+        return settings
 
     # ------------------------------------------------------------ questions
 

@@ -248,6 +248,20 @@ class BrokerConfig:
         values["plugin"] = plugin
         return TopicSettings(**values)
 
+    def kept_topic_settings(self, kept: Mapping[str, str]) -> tuple[TopicSettings, dict[str, str]]:
+        """As `topic_settings`, of what the cluster keeps, which another program may have written: a topic with a wrong
+        value is served without it. Return also what is left out: name → why."""
+        try:
+            return self.topic_settings(kept), {}
+        except InvalidConfig:
+            refused: dict[str, str] = {}
+        for name, text in kept.items():
+            try:
+                self.topic_settings({name: text})
+            except InvalidConfig as error:
+                refused[name] = str(error)
+        return self.topic_settings({name: text for name, text in kept.items() if name not in refused}), refused
+
     def _topic_base(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
         plugin: dict[str, Any] = {}

@@ -408,7 +408,7 @@ def _growth(
     first = topic.partitions[0]
     factor = sum(node not in first.removing for node in first.replicas)  # that to which a move leads, not both together
     if row.assignments is None:
-        settings = config.topic_settings(image.topic_config(row.name))
+        settings, _ = config.kept_topic_settings(image.topic_config(row.name))
         leader = topic.partitions[0].replicas[0]
         placed = placing.place(settings, wanted, factor, first=has, leader_of_first=leader)
         return topic, [_fresh(replicas) for replicas in placed]

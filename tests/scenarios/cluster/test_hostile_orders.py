@@ -9,6 +9,8 @@ from uuid import UUID
 import pytest
 from commanded import Commanded
 
+from logkernel.contracts import MetadataChange
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.errors import InvalidTopicException, UnknownTopicOrPartition
 from logkernel.requests.replication import (
     LeaderAndIsrPartitionState,
@@ -82,3 +84,23 @@ def test_metadata_of_a_partition_that_no_topic_has_costs_nothing(one: Commanded,
     tell(one, "other", 0, 1, topic_id=OTHER)
     topics = one.broker.metadata.image.topics
     assert {name: len(topic.partitions) for name, topic in topics.items()} == {"other": 2}
+
+
+def test_a_setting_that_no_topic_takes_keeps_no_partition_from_being_led(
+    one: Commanded, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another program may have written it into ZooKeeper; a cluster that starts again would stand still for it."""
+    wrong = {"segment.bytes": "x", "retention.ms": "5", "max.message.bytes": "-1"}
+    changes = [MetadataChange("config", f"topic:{name}", wrong) for name in ("a", "b")]
+    one.broker.governance.commit(ControllerResult(changes, None, Effects()))
+    one.broker.step()
+    assert lead(one, "a", 0) == 0
+    assert lead(one, "b", 0, OTHER) == 0
+    one.broker.replicas.configure(None, one.broker.metadata.topic_settings)
+    settings = one.broker.metadata.topic_settings("a")
+    sound = one.broker.metadata.topic_settings("c")
+    assert (settings.retention_ms, settings.segment_bytes) == (5, sound.segment_bytes)
+    assert settings.max_message_bytes == sound.max_message_bytes
+    told = [record.getMessage() for record in caplog.records if "topic=a" in record.getMessage()]
+    assert len(told) == 2, "once for each"
+    assert "Invalid value x for configuration segment.bytes" in told[0]

@@ -154,7 +154,7 @@ class LeaderElections:
 
     def _strategy(self, topic: str) -> tuple[ElectionStrategy, bool]:
         """The topic's election strategy, and whether it may be unclean."""
-        settings = self._runtime.config.topic_settings(self._orders.image.topic_config(topic))
+        settings, _ = self._runtime.config.kept_topic_settings(self._orders.image.topic_config(topic))
         try:
             found = self._strategies.get(settings.election, settings.plugin)
         except PluginError as error:
