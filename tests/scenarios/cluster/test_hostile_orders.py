@@ -25,7 +25,16 @@ from logkernel.requests.replication import (
 )
 
 ID, OTHER = UUID(int=1), UUID(int=2)
-NO_NAMES = ("../../outside", "a/b", "..", "", "x" * 300, "nul\0", "line\nend", "\u00fc")
+NO_NAMES = {
+    "outside": "../../outside",
+    "path": "a/b",
+    "above": "..",
+    "empty": "",
+    "long": "x" * 300,
+    "nul": "nul\0",
+    "line-end": "line\nend",
+    "umlaut": "\u00fc",
+}
 
 
 @pytest.fixture
@@ -51,7 +60,7 @@ def folders(tmp_path: Path) -> list[str]:
     return sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*-0"))
 
 
-@pytest.mark.parametrize("name", NO_NAMES, ids=ascii)
+@pytest.mark.parametrize("name", NO_NAMES.values(), ids=NO_NAMES)
 def test_a_name_that_no_topic_can_have_is_no_folder_and_no_topic(one: Commanded, tmp_path: Path, name: str) -> None:
     assert lead(one, name, 0) == InvalidTopicException.code
     tell(one, name, 0)
