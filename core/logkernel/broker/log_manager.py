@@ -65,7 +65,6 @@ class LogManager:
         self._in_memory = in_memory
         self._ledgers: dict[TopicPartition, ProducerStates] = {}
         self._directories: LogDirectories | None = None
-        self._metadata_folder = ""
         self._all_loaded = False
         self._deleting_files = False
         configured = runtime.config.get("log.dirs") or ()
@@ -109,9 +108,9 @@ class LogManager:
         self._directories = LogDirectories.open(
             self._disk, self.paths, node_id=runtime.node_id, cluster_id=cluster_id, unique=runtime.random.uuid
         )
-        self._metadata_folder = self._find_metadata_folder()
 
     def _find_metadata_folder(self) -> str:
+        """Raises `KafkaStorageError` where it may be on a directory that is offline."""
         online = [directory.path for directory in self.directories.online()]
         for path in online:
             if metadata_generations(self._disk, path):
@@ -136,9 +135,9 @@ class LogManager:
                     self._disk.remove(note)
 
     def open_metadata_log(self) -> StateLog:
-        """The log that the coordination keeps the cluster's metadata in."""
+        """The log that the coordination keeps the cluster's metadata in. Raises `KafkaStorageError`."""
         return DiskMetadataLog(
-            self._disk, self._metadata_folder, torn_is_well=not self.ended_well,
+            self._disk, self._find_metadata_folder(), torn_is_well=not self.ended_well,
             clock=self._runtime.clock, randomness=self._runtime.random,
         )  # fmt: skip
 
