@@ -32,8 +32,7 @@ class Repeats:
     def __init__(
         self, log: logging.Logger, label: str, after: After, *, max_each: int, max_all: int, level: int = logging.INFO
     ) -> None:
-        """`label` begins each line, up to the source; `level` is of the lines
-        that count."""
+        """`label` begins each line, up to the source; `level` is of the lines that count."""
         self._log = log
         self._label = label
         self._after = after

@@ -5,8 +5,8 @@ left (Kafka's `ChannelMuteState` has its reasons likewise).
 |---|---|---|
 | QUOTA | an answer that says for how long the client is held back | that time |
 | TURN | connections that come faster than the broker lets them in | the turn of this one |
-| LOGIN | a message that a mechanism looks at on a thread, or that fails | what was found; a client that failed is told, and disconnected |
-"""  # noqa: E501
+| LOGIN | a message that a mechanism looks at on a thread, or that fails | what was found; one that failed is told it |
+"""
 
 from __future__ import annotations
 
