@@ -62,14 +62,21 @@ class Steps:
 
     def unthrottled(self, node: int) -> None:
         """A broker of Kafka learns by a watch that its throttles were taken away, after that was answered."""
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
-        resource = ConfigResource(ConfigResource.Type.BROKER, str(node))
 
         def has_none() -> bool:
-            entries = admin.describe_configs([resource])[resource].result(30)
-            return all(entry.value != THROTTLE for name, entry in entries.items() if name.endswith("throttled.rate"))
+            return all(value != THROTTLE for name, value in self._settings(node) if name.endswith("throttled.rate"))
 
         self.cluster.until(has_none, f"broker {node} is not throttled")
+
+    def known(self, name: str, value: str, *nodes: int) -> None:
+        """Brokers learn by watches, too, what was set; whichever is asked next is to know it."""
+        for node in nodes:
+            self.cluster.until(lambda node=node: (name, value) in self._settings(node), f"broker {node} knows {name}")
+
+    def _settings(self, node: int) -> list[tuple[str, str | None]]:
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(node))
+        return [(name, one.value) for name, one in admin.describe_configs([resource])[resource].result(30).items()]
 
     def led(self, topic: str, leader: int) -> None:
         self.cluster.until(lambda: self.cluster.rows(topic)[0].leader == leader, f"broker {leader} leads {topic}")
@@ -205,11 +212,13 @@ def configs(do: Steps) -> None:
         do.tool(f"configs {name}", CONFIGS, "--entity-type", kind, *who, *words)
 
     alter("broker", "brokers", "2", "--alter", "--add-config", "log.cleaner.backoff.ms=12345")
+    do.known("log.cleaner.backoff.ms", "12345", 2)
     alter("broker now", "brokers", "2", "--describe")
     alter("other broker", "brokers", "3", "--describe")
     alter("broker deleted", "brokers", "2", "--alter", "--delete-config", "log.cleaner.backoff.ms")
     alter("broker read only", "brokers", "2", "--alter", "--add-config", "log.dirs=/x")
     alter("all brokers", "brokers", None, "--alter", "--add-config", "log.cleaner.backoff.ms=20000")
+    do.known("log.cleaner.backoff.ms", "20000", 1, 2, 3)
     alter("all brokers now", "brokers", None, "--describe")
     alter("all brokers deleted", "brokers", None, "--alter", "--delete-config", "log.cleaner.backoff.ms")
     alter("topic", "topics", "t", "--alter", "--add-config", "retention.ms=1234567,cleanup.policy=[compact,delete]")
