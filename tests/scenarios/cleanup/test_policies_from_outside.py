@@ -7,6 +7,7 @@ import threading
 import pytest
 from filling import NAME, SEGMENT, fill, wait
 
+from logkernel.broker.workers import ThreadWorkers
 from logkernel.contracts import DropBefore, LogFacts, Rewrite
 from logkernel.errors import InvalidConfig
 from logkernel.hookspecs import hookimpl
@@ -78,13 +79,22 @@ def test_a_stranger_brings_his_own_policy(with_plugin):
 
 def test_what_a_rule_learned_is_given_back_on_the_workers_thread(with_plugin, monkeypatch):
     """128 MB of keys take milliseconds to free, and the loop did it."""
-    log, threads = with_plugin, []
+    log, threads, waits, original = with_plugin, [], threading.Event(), ThreadWorkers.wait
 
     class Learned:
         def __del__(self):
             threads.append(threading.get_ident())
 
-    monkeypatch.setattr(KeepsHeader, "learn", lambda self, batch: setattr(self, "learned", Learned()))
+    def waiting(workers, seconds):
+        waits.set()
+        original(workers, seconds)
+
+    def learn(rule, batch):
+        assert waits.wait(60), "whoever began the rewrite has no more to do with the rule"
+        rule.learned = Learned()
+
+    monkeypatch.setattr(ThreadWorkers, "wait", waiting)
+    monkeypatch.setattr(KeepsHeader, "learn", learn)
     log.create_topic("t", 1, cleanup_policy="headers")
     log.append("t", b"v", headers={"h": b"1"})
     log.compact("t")
