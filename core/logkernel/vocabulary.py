@@ -146,6 +146,8 @@ class Acl(NamedTuple):
 
 MAX_TOPIC_CHARACTERS: Final = 249
 """Of a topic's name. Its folders are called topic-partition, and most file systems allow 255 characters."""
+MAX_PARTITIONS: Final = 100_000
+"""Of a topic. What holds a cluster's topics has a row for each number below the highest, so none higher is believed."""
 _MARKS: Final = str.maketrans("", "", "._-")
 
 

@@ -31,12 +31,10 @@ from logkernel.requests.replication import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from logkernel.vocabulary import NO_ID, SECURITY_PROTOCOLS, is_topic_name
+from logkernel.vocabulary import MAX_PARTITIONS, NO_ID, SECURITY_PROTOCOLS, is_topic_name
 
 MAX_GONE: Final = 1_000
 """Deleted topics that are remembered."""
-MAX_PARTITIONS: Final = 100_000
-"""Of a topic. The image has a row for each below the highest, so one that is beyond would cost more than it says."""
 _NOT_TOLD: Final = Partition((), (), NO_LEADER)
 """The row of a partition below one that was told of."""
 log = logging.getLogger("logkernel.controller")

@@ -61,7 +61,7 @@ def why_no_topic(operations: frozenset[AclOperation] | None, admin: Admin) -> st
     except TopicAuthorizationFailed:
         return why
     except UnknownTopicOrPartition:
-        return None
+        pass
     return None
 
 

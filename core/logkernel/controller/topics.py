@@ -51,7 +51,7 @@ from logkernel.requests.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from logkernel.vocabulary import NO_ID
+from logkernel.vocabulary import MAX_PARTITIONS, NO_ID
 
 MAX_NEW_PARTITIONS = 10_000
 """Partitions that one request may add, as in Kafka."""
@@ -405,6 +405,8 @@ def _growth(
         )
     wanted = row.count - has
     _check_left(wanted, left)
+    if row.count > MAX_PARTITIONS:
+        raise InvalidPartitions(f"a topic can't have {row.count} partitions; {MAX_PARTITIONS} are the most")
     first = topic.partitions[0]
     factor = sum(node not in first.removing for node in first.replicas)  # that to which a move leads, not both together
     if row.assignments is None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
+from logkernel.vocabulary import MAX_PARTITIONS
 
 from . import layout
 
@@ -29,7 +30,7 @@ Rows = dict[str, tuple[int, ...]]
 def parse(data: bytes | None, path: str) -> Rows:
     """Raises `CorruptMessage`."""
     found = layout.load(data, path).get("partitions")
-    if not isinstance(found, list) or len(found) > layout.MAX_PARTITIONS:
+    if not isinstance(found, list) or len(found) > MAX_PARTITIONS:
         raise layout.bad(path, "it has no list of partitions")
     return dict(_row(row, path) for row in found)
 
@@ -37,7 +38,7 @@ def parse(data: bytes | None, path: str) -> Rows:
 def _row(row: Any, path: str) -> tuple[str, tuple[int, ...]]:
     if not isinstance(row, dict) or not isinstance(row.get("topic"), str):
         raise layout.bad(path, f"{row!r:.100} names no topic")
-    index = layout.bounded(row.get("partition"), 0, layout.MAX_PARTITIONS, path)
+    index = layout.bounded(row.get("partition"), 0, MAX_PARTITIONS, path)
     return f"{row['topic']}:{index}", layout.node_ids(row.get("replicas"), path) if path == MOVES else ()
 
 

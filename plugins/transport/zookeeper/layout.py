@@ -17,7 +17,7 @@ from uuid import UUID
 
 from logkernel.attrs_lite import evolve, field, frozen
 from logkernel.errors import CorruptMessage, InvalidRequest
-from logkernel.vocabulary import PLAINTEXT, SECURITY_PROTOCOLS, format_id
+from logkernel.vocabulary import MAX_PARTITIONS, PLAINTEXT, SECURITY_PROTOCOLS, format_id
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -49,7 +49,6 @@ OPEN: Final = ("/consumers",)
 
 MAX_NODE_BYTES: Final = 0xFFFFF
 """jute.maxbuffer, by default of ZooKeeper: no node is larger."""
-MAX_PARTITIONS: Final = 100_000
 MAX_REPLICAS: Final = 1_000
 MAX_ENDPOINTS: Final = 100
 MAX_CONFIGS: Final = 10_000

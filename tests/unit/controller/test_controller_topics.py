@@ -203,6 +203,16 @@ def test_deletion_can_be_forbidden_and_one_name_is_enough() -> None:
     assert [row.error_code for row in bench.controller.delete_topics(both, bench.image).response.responses] == [42, 42]
 
 
+def test_a_topic_grows_to_no_more_than_brokers_take() -> None:
+    """They leave out what they are told of a topic with more, so that it was led by nobody."""
+    bench = Bench()
+    bench.image.apply_all([Topic("t", UUID(int=9), [Partition((1,), (1,), 1)] * 99_999).change()])
+    for wanted, code in ((100_001, InvalidPartitions.code), (100_000, 0)):
+        request = t.CreatePartitionsRequest([t.CreatePartitionsTopic("t", wanted)])
+        (answer,) = bench.controller.create_partitions(request, bench.image).response.results
+        assert answer.error_code == code, answer.error_message
+
+
 def test_added_partitions_go_on_where_the_others_ended() -> None:
     bench = Bench(nodes=3)
     bench.keep(bench.controller.create_topic(bench.image, "a", 2))

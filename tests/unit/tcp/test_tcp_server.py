@@ -8,6 +8,7 @@ import logging
 import re
 import struct
 import threading
+from collections.abc import Awaitable, Iterable
 from typing import Any
 
 import pytest
@@ -367,23 +368,24 @@ def test_every_address_is_listened_on(run: Any, door: Any, host: str) -> None:
     run(scenario())
 
 
+async def turned_away(listening: Awaitable[Any], sent: Iterable[bytes]) -> None:
+    """Clients of a listener send this, one after the other, and wait until they are disconnected."""
+    listener = await listening
+    for data in sent:
+        reader, writer = await dial(listener)
+        writer.write(data)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+    await listener.close()
+
+
 def test_strangers_that_come_again_are_counted(
     run: Any, door: Any, wire: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A client with a wrong protocol connected twenty times a second, for ever, and each was a line."""
-
-    async def scenario() -> None:
-        listener = await wire.listen(door)
-        for kind in ("http", "tls", "http", "http", "tls"):
-            reader, writer = await dial(listener)
-            writer.write(STRANGERS[kind][0])
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-            writer.close()
-        await listener.close()
-
     with caplog.at_level(logging.INFO, "logkernel.tcp"):
-        run(scenario())
+        run(turned_away(wire.listen(door), [STRANGERS[kind][0] for kind in ("http", "tls", "http", "http", "tls")]))
     first, second, *counted = caplog.messages
     assert "connection refused peer=127.0.0.1:" in first
     assert "HTTP" in first
@@ -395,18 +397,8 @@ def test_strangers_that_come_again_are_counted(
 
 def test_idle_connections_are_counted_as_well(run: Any, door: Any, wire: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever opens a thousand connections a second, and sends nothing, was a thousand lines a second later."""
-
-    async def scenario() -> None:
-        listener = await wire.listen(door, connections__max__idle__ms=100)
-        for _ in range(3):
-            reader, writer = await dial(listener)
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-            writer.close()
-        await listener.close()
-
     with caplog.at_level(logging.INFO, "logkernel.tcp"):
-        run(scenario())
+        run(turned_away(wire.listen(door, connections__max__idle__ms=100), [b""] * 3))
     first, counted = caplog.messages
     assert re.fullmatch(r"connection closed peer=127\.0\.0\.1:\d+ (.+)", first)
     why = first.partition(" listener=")[2]
@@ -419,18 +411,8 @@ def test_idle_connections_are_counted_as_well(run: Any, door: Any, wire: Any, ca
 def test_a_host_that_sends_ever_other_nonsense_writes_some_lines_and_is_counted(
     run: Any, door: Any, wire: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        listener = await wire.listen(door)
-        for size in range(MAX_EACH + 5):
-            reader, writer = await dial(listener)
-            writer.write(struct.pack(">i", -5 - size) + b"xxxx")
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-            writer.close()
-        await listener.close()
-
     with caplog.at_level(logging.INFO, "logkernel.tcp"):
-        run(scenario())
+        run(turned_away(wire.listen(door), [struct.pack(">i", -5 - size) + b"xxxx" for size in range(MAX_EACH + 5)]))
     assert len(caplog.messages) == MAX_EACH + 1
     told = "connection refused host=127.0.0.1: 5 more before the broker stopped are not written"
     assert caplog.messages[-1] == told

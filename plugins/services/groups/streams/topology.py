@@ -6,7 +6,6 @@ Subtopologies are compared without regard to their order, all else in order, as 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -15,12 +14,11 @@ from attrs import frozen
 
 from logkernel.errors import StreamsInvalidTopology
 from logkernel.requests import streams_groups as wire
+from logkernel.vocabulary import is_topic_name
 
-MAX_TOPIC_CHARS: Final = 249
 MAX_SUBTOPOLOGIES: Final = 10_000
 MAX_NAMES: Final = 100_000
 """Topics, their settings and places in copartition groups, of all subtopologies together."""
-LEGAL_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 @frozen
@@ -167,7 +165,7 @@ def check(topology: Topology, internal: Iterable[str]) -> None:
         [name for name in internal if name in names],
         "Use of Kafka internal topics {} in a Kafka Streams topology is prohibited.",
     )
-    _refuse([name for name in names if not _is_legal(name)], "Topic names {} are not valid topic names.")
+    _refuse([name for name in names if not is_topic_name(name)], "Topic names {} are not valid topic names.")
     if topology.epoch < 0:
         raise StreamsInvalidTopology(f"The topology epoch is {topology.epoch}, but must not be negative.")
     if len(topology.by_id) != len(topology.subtopologies):
@@ -188,10 +186,6 @@ def _check_once(what: str, names: Iterable[str], where: str) -> None:
         if name in seen:
             raise StreamsInvalidTopology(f"{what} {name} of {where} is given more than once.")
         seen.add(name)
-
-
-def _is_legal(name: str) -> bool:
-    return len(name) <= MAX_TOPIC_CHARS and name not in (".", "..") and LEGAL_TOPIC.fullmatch(name) is not None
 
 
 def _check_subtopology(one: Subtopology) -> None:
