@@ -49,6 +49,12 @@ def lines_to_paste() -> tuple[str, list[str]]:
     return "".join(block for block in blocks if "pip install" not in block), said[0].splitlines()
 
 
+def complaints(folder: Path) -> str:
+    """The end of what the programs in `folder` wrote beside their answers."""
+    files = sorted([*folder.glob("*.log"), folder / "stderr"])
+    return "\n".join(f"{path.name}: {path.read_text()[-1500:]}" for path in files)
+
+
 @pytest.mark.long
 @pytest.mark.longest
 def test_a_cluster_over_zookeeper_by_the_lines_of_the_page(tmp_path: Path) -> None:
@@ -65,19 +71,19 @@ def test_a_cluster_over_zookeeper_by_the_lines_of_the_page(tmp_path: Path) -> No
         if port == "9092":
             code = f"export LOGKERNEL_BOOTSTRAP=127.0.0.1:{free}\n{code}"  # the default, on another port
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    with (tmp_path / "stderr").open("wb") as complaints:
+    with (tmp_path / "stderr").open("wb") as errors:
         shell = subprocess.Popen(
             ["bash", "-c", code], cwd=tmp_path, env={**os.environ, "PATH": path}, start_new_session=True, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
         )  # fmt: skip
     try:
-        said, _ = shell.communicate(timeout=150)
+        said, _ = shell.communicate(timeout=300)
     except subprocess.TimeoutExpired:
-        pytest.fail(f"the lines did not end: {(tmp_path / 'stderr').read_text()}")
+        pytest.fail(f"the lines did not end: {complaints(tmp_path)}")
     finally:
         with suppress(ProcessLookupError):
             os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()
     for line in expected:
-        assert line in said.splitlines(), f"{said}\n{(tmp_path / 'stderr').read_text()}"
+        assert line in said.splitlines(), f"{said}\n{complaints(tmp_path)}"
     assert "error: broker 1" not in said

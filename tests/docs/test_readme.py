@@ -128,7 +128,7 @@ def test_the_map_of_the_house_is_complete() -> None:
 SOME_PYTHON = """#!/bin/sh
 case "$*" in
   -c*) exec {python} "$@" ;;
-  *--lf*) echo "again: $*"; exit {again} ;;
+  *--lf*) echo "again: $0 $*"; exit {again} ;;
   *) mkdir -p .pytest_cache/v/cache; echo '{failed}' > .pytest_cache/v/cache/lastfailed; exit {first} ;;
 esac
 """
@@ -139,28 +139,36 @@ esac
     [(0, 0, 1, 0), (1, 1, 0, 0), (1, 3, 0, 0), (1, 3, 1, 1), (1, 4, 0, 1), (2, 1, 0, 2), (1, 0, 5, 5)],
     ids=["passed", "one", "three", "not-alone-either", "four", "interrupted", "none-named"],
 )
-@pytest.mark.parametrize("command", ["{{\n{tool} -m pytest && {tool} -m pytest\n}}", "{tool} -m pytest --rest"])
+@pytest.mark.parametrize(
+    ("number", "command", "alone"),
+    [
+        (0, "{\n.venv-test/bin/python -m pytest && .venv-test/bin/python -m pytest\n}", "python -m pytest --lf"),
+        (1, ".venv-test/bin/python -m pytest --rest", "python -m pytest --rest --lf"),
+        (2, 'environment=pure\nLINE\n"${tox[@]}" 4', "tox run --skip-pkg-install -e pure -- -n 0 --lf"),
+    ],
+    ids=["readme", "rest", "matrix"],
+)
 def test_continuous_integration_gives_three_tests_a_second_try_alone(
-    tmp_path: Path, command: str, first: int, failed: int, again: int, code: int
+    tmp_path: Path, number: int, command: str, alone: str, first: int, failed: int, again: int, code: int
 ) -> None:
     text = (ROOT / ".ci" / "run").read_text()
     head, _, _ = text.partition("\nNEEDED_GB")
     (most,) = re.findall(r"^MOST_AGAIN=\d+$", text, re.MULTILINE)
     (function,) = re.findall(r"^once_more\(\) \{.+?^\}", text, re.MULTILINE | re.DOTALL)
     calls = re.findall(r'\|\| (once_more "\$\?".*)$', text, re.MULTILINE)
-    assert calls == ['once_more "$?"', 'once_more "$?" --rest']
-    call = calls["--rest" in command]
+    assert len(calls) == 3
+    (line,) = re.findall(r"^ *(tox=.+)$", text, re.MULTILINE)
     (tmp_path / ".ci").mkdir()
-    steps = [most, 'step() { echo "$1"; }', function, f"{command.format(tool='.venv-test/bin/python')} || {call}"]
+    steps = [most, 'step() { echo "$1"; }', function, f"{command.replace('LINE', line)} || {calls[number]}"]
     (tmp_path / ".ci" / "run").write_text("\n".join([head, *steps, "echo the end", ""]))
-    tool = tmp_path / ".venv-test" / "bin" / "python"
-    tool.parent.mkdir(parents=True)
+    tools = tmp_path / ".venv-test" / "bin"
+    tools.mkdir(parents=True)
     names = json.dumps({f"tests/test_{number}.py::test": True for number in range(failed)})
-    tool.write_text(SOME_PYTHON.format(python=sys.executable, again=again, failed=names, first=first))
-    tool.chmod(0o755)
+    for name in "python", "tox":
+        (tools / name).write_text(SOME_PYTHON.format(python=sys.executable, again=again, failed=names, first=first))
+        (tools / name).chmod(0o755)
     done = subprocess.run(["bash", str(tmp_path / ".ci" / "run")], capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stdout + done.stderr
-    selected = "--rest --lf" if "--rest" in command else "--lf"
-    assert (f"again: -m pytest {selected}" in done.stdout) == (first == 1 and failed <= 3)
+    assert (f"again: .venv-test/bin/{alone} --lfnf=none" in done.stdout) == (first == 1 and failed <= 3)
     assert done.stdout.count("passed only alone") == (failed if first == 1 and not code else 0)
     assert ("the end" in done.stdout) == (not code)

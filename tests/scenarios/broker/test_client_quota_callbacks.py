@@ -366,7 +366,7 @@ def test_one_of_an_outside_distribution_holds_librdkafka_back(
     monkeypatch.setenv("PYTHONPATH", outside_distribution(tmp_path / "site", "acme-bulk", OUTSIDE))
     broker = start_broker("--set", "client.quota.callback.class=bulk")
     told: dict[str, list[float]] = {}
-    for client_id, size in ("bulk-1", 99_000), ("bulk-2", 1_500), ("shop", 200_000):
+    for client_id, size in ("bulk-1", 90_000), ("bulk-2", 90_000), ("shop", 200_000):
         throttled = told[client_id] = []
         settings = {
             "bootstrap.servers": broker.bootstrap,
