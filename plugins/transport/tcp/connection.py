@@ -40,7 +40,7 @@ from . import registry
 from .codecs import OWN_KEYS, SASL_HANDSHAKE, ApiCodec, PendingResponse
 from .frames import MIN_REQUEST, REQUEST_HEAD, diagnose, read_client_id, skip_tags
 from .muting import QUOTA
-from .refused import Refused, write
+from .refused import Refused, write, write_closed
 from .releases import NEWEST, Release
 from .sasl_gate import Offload
 from .sasl_server import Pause, SaslConnection
@@ -104,6 +104,7 @@ class ServerConnection:
     __slots__ = (
         "_client",
         "_client_host",
+        "_closed",
         "_contexts",
         "_defer",
         "_feeding",
@@ -151,6 +152,7 @@ class ServerConnection:
         release: Release = NEWEST,
         security: ListenerSecurity | None = None,
         refused: Refused = write,
+        closed: Refused = write_closed,
         pause: Pause | None = None,
         offload: Offload | None = None,
         mono_ns: Callable[[], int] = no_clock,
@@ -170,6 +172,7 @@ class ServerConnection:
         self._client_host = client_host
         self._listener = listener
         self._refused = refused
+        self._closed = closed
         self._limit = max_request_bytes
         """Of a request; below 0 every frame is a token of SASL."""
         self.principal: Principal | None = ANONYMOUS if security is None else None
@@ -478,7 +481,8 @@ class ServerConnection:
             pending.parts = []
             pending.last = failed(response)
             if pending.last:
-                log.info("connection closed peer=%s: a produce with acks=0 failed, and has no response", self.peer)
+                why = "a produce with acks=0 failed, and has no response"
+                self._closed(self._listener, self.peer, self._client_host, why)
             return
         parts = codec.encode(response)
         if len(parts) == 1 and type(parts[0]) is not FileSlice:  # nearly always
@@ -512,10 +516,14 @@ class ServerConnection:
 
     def refuse(self, why: str) -> None:
         """End the connection; `why` says what the peer sent."""
-        self._refused(self._listener, self.peer, self._client_host, f"it sent {why}")
+        self.tell_refused(f"it sent {why}")
         self._end(REFUSED)
         if not self._feeding:
             self._wake()
+
+    def tell_refused(self, why: str) -> None:
+        """Log that the connection is ended for what the peer does."""
+        self._refused(self._listener, self.peer, self._client_host, why)
 
     def _end(self, event: int) -> None:
         """Take a transition. What waits for its turn is dropped; what is in the output may still go out."""

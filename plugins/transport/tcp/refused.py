@@ -29,6 +29,10 @@ def write(listener: str, peer: str, host: str, why: str) -> None:
     log.warning("connection refused peer=%s listener=%s: %s", peer, listener, why)
 
 
+def write_closed(listener: str, peer: str, host: str, why: str) -> None:
+    log.info("connection closed peer=%s listener=%s: %s", peer, listener, why)
+
+
 class RefusedConnections:
     """See the module. Of one listener, on its loop."""
 
@@ -46,7 +50,7 @@ class RefusedConnections:
     def closed(self, listener: str, peer: str, host: str, why: str) -> None:
         """Of one that the broker had taken: as `Refused`."""
         if self._closed.is_new(host, f"listener={listener}: {why}"):
-            log.info("connection closed peer=%s listener=%s: %s", peer, listener, why)
+            write_closed(listener, peer, host, why)
 
     def close(self) -> None:
         """Write what was counted."""

@@ -157,7 +157,7 @@ class Sender:
         if self._blocked:
             self._unread_records += len(data)
             if self._unread_records > MAX_UNREAD_RECORDS:
-                log.warning("connection closed peer=%s: it asks for records of TLS and reads none", self._machine.peer)
+                self._machine.tell_refused("it asks for records of TLS and reads none")
                 self._transport.abort()
                 return
         self._transport.write(data)

@@ -125,6 +125,7 @@ class Connection(asyncio.BufferedProtocol):
             release=listener.release,
             security=self._security,
             refused=listener.refused.refused,
+            closed=listener.refused.closed,
             pause=listener.pause,
             offload=listener.offload,
             mono_ns=perf_counter_ns,

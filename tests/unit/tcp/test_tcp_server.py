@@ -416,3 +416,17 @@ def test_a_host_that_sends_ever_other_nonsense_writes_some_lines_and_is_counted(
     assert len(caplog.messages) == MAX_EACH + 1
     told = "connection refused host=127.0.0.1: 5 more before the broker stopped are not written"
     assert caplog.messages[-1] == told
+
+
+def test_failures_of_a_producer_without_answers_are_counted(
+    run: Any, door: Any, wire: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A producer with acks=0 that may not write connects again at once, and each time was a line."""
+    door.replies["ProduceRequest"] = lambda r: produced(29)
+    with caplog.at_level(logging.INFO, "logkernel.tcp"):
+        run(turned_away(wire.listen(door), [wire.frame("Produce", 3, 1, produce_body(0))] * 3))
+    first, counted = caplog.messages
+    why = "a produce with acks=0 failed, and has no response"
+    assert re.fullmatch(rf"connection closed peer=127\.0\.0\.1:\d+ listener=\w+: {why}", first)
+    assert counted.startswith("connection closed host=127.0.0.1 listener=")
+    assert counted.endswith(" (this came 2 times more before the broker stopped)")

@@ -41,28 +41,33 @@ class Machine:
 
     def __init__(self) -> None:
         self.output: list[Any] = []
+        self.told: list[str] = []
+
+    def tell_refused(self, why: str) -> None:
+        self.told.append(why)
 
 
-def sender(transport: Any) -> Sender:
-    given: list[Any] = [None, transport, Machine(), True, lambda: None, Records()]
+def sender(transport: Any, machine: Machine) -> Sender:
+    given: list[Any] = [None, transport, machine, True, lambda: None, Records()]
     return Sender(*given)
 
 
 def test_a_client_that_asks_for_records_and_reads_none_is_disconnected() -> None:
     """They were kept for it, as many as it asked for, and it need not have said who it is."""
-    transport = Transport()
-    made = sender(transport)
+    transport, machine = Transport(), Machine()
+    made = sender(transport, machine)
     made.on_paused()
     for _ in range(2 * MAX_UNREAD_RECORDS // len(RECORD)):
         if not transport.aborted:
             made.send_records()
     assert transport.aborted
     assert transport.written <= MAX_UNREAD_RECORDS
+    assert machine.told == ["it asks for records of TLS and reads none"], "where the lines of a host are counted"
 
 
 def test_a_client_that_reads_may_ask_for_records_without_end() -> None:
     transport = Transport()
-    made = sender(transport)
+    made = sender(transport, Machine())
     for _ in range(2 * MAX_UNREAD_RECORDS // len(RECORD)):
         made.on_paused()
         made.send_records()
