@@ -34,6 +34,7 @@ from logkernel.requests import (
     share_groups,
     share_offsets,
     share_state,
+    streams_groups,
     topics,
     transactions,
 )
@@ -347,6 +348,10 @@ CASES = (
     Case("DeleteGroups", lambda user, ids: groups.DeleteGroupsRequest(["gone", "none"])),
     Case("ConsumerGroupHeartbeat", lambda user, ids: _member("gone", "orders", "secret")),
     Case("ConsumerGroupHeartbeat of one topic", lambda user, ids: _member("gone", "orders")),
+    Case("StreamsGroupHeartbeat", lambda user, ids: _application("orders", "secret"),
+         lambda response: response.error_code in CODES and response.error_message),
+    Case("StreamsGroupHeartbeat of one topic", lambda user, ids: _application("orders"),
+         lambda response: response.error_code in CODES and response.error_message),
     Case("ConsumerGroupDescribe", lambda user, ids: consumer_groups.ConsumerGroupDescribeRequest(
         ["live", "plain", "other"], True
     )),
@@ -456,6 +461,12 @@ CASES = (
     )),
     Case("CreateDelegationToken", lambda user, ids: access.CreateDelegationTokenRequest(None, None, [], -1)),
 )  # fmt: skip
+
+
+def _application(*names: str) -> streams_groups.StreamsGroupHeartbeatRequest:
+    """Of a member that nobody knows."""
+    topology = streams_groups.Topology(0, [streams_groups.Subtopology("0", list(names))])
+    return streams_groups.StreamsGroupHeartbeatRequest("gone", MEMBER["gone"], 5, topology=topology)
 
 
 def _member(group: str, *names: str) -> consumer_groups.ConsumerGroupHeartbeatRequest:

@@ -39,7 +39,7 @@ def settings(port: int, client_port: int, controller_port: int, logins: dict[str
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:ANONYMOUS;User:{logins[ROOT]}",
         "delegation.token.secret.key": KEY.decode(),
-        "group.coordinator.rebalance.protocols": "classic,consumer,share",
+        "group.coordinator.rebalance.protocols": "classic,consumer,share,streams",
         "group.consumer.session.timeout.ms": "60000",
         "group.share.session.timeout.ms": "60000",
     }

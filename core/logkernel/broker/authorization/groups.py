@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
 from logkernel.attrs_lite import evolve
 from logkernel.broker.authorization.asking import Asking
 from logkernel.broker.authorization.names import apart, without
-from logkernel.broker.authorization.outcome import Answered, Outcome, Part, Refused
+from logkernel.broker.authorization.outcome import Answered, Outcome, Part
 from logkernel.errors import (
     ClusterAuthorizationFailed,
     GroupAuthorizationFailed,
+    KafkaError,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
 )
@@ -27,15 +29,22 @@ HIDES: Final = "a member is assigned topics that you are not authorized to descr
 
 def find_coordinator(asking: Asking, request: groups.FindCoordinatorRequest) -> Outcome:
     if request.key_type == SHARES:
-        return None if asking.may_cluster(AclOperation.CLUSTER_ACTION) else Refused(ClusterAuthorizationFailed)
+        if asking.may_cluster(AclOperation.CLUSTER_ACTION):
+            return None
+        rows = _unfound(request.coordinator_keys, ClusterAuthorizationFailed)
+        return Answered(groups.FindCoordinatorResponse(coordinators=rows))
     if request.key_type not in (GROUPS, TRANSACTIONS):
         return None
     of_groups = request.key_type == GROUPS
     kind = ResourceType.GROUP if of_groups else ResourceType.TRANSACTIONAL_ID
     error = GroupAuthorizationFailed if of_groups else TransactionalIdAuthorizationFailed
     kept, refused = apart(asking, AclOperation.DESCRIBE, request.coordinator_keys, lambda key: key, kind)
-    rows = [groups.Coordinator(key, error_code=error.code, error_message=error.__doc__) for key in refused]
+    rows = _unfound(refused, error)
     return without(request, "coordinator_keys", kept, groups.FindCoordinatorResponse(), "coordinators", rows)
+
+
+def _unfound(keys: Iterable[str], error: type[KafkaError]) -> list[groups.Coordinator]:
+    return [groups.Coordinator(key, error_code=error.code, error_message=error.__doc__) for key in keys]
 
 
 def _member(response_type: type[Any], asking: Asking, request: Any) -> Outcome:

@@ -136,7 +136,7 @@ def _undescribed(topic: share_offsets.DescribeShareGroupOffsetsRequestTopic) -> 
 
 def alter_share_group_offsets(asking: Asking, request: share_offsets.AlterShareGroupOffsetsRequest) -> Outcome:
     if not asking.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return Answered(share_offsets.AlterShareGroupOffsetsResponse(error_code=NO_GROUP))
+        return Answered(share_offsets.AlterShareGroupOffsetsResponse(0, NO_GROUP, GroupAuthorizationFailed.__doc__))
     kept, refused = apart(asking, AclOperation.READ, request.topics, lambda topic: topic.topic_name)
     rows = [
         share_offsets.AlterShareGroupOffsetsResponseTopic(
@@ -155,7 +155,7 @@ def alter_share_group_offsets(asking: Asking, request: share_offsets.AlterShareG
 
 def delete_share_group_offsets(asking: Asking, request: share_offsets.DeleteShareGroupOffsetsRequest) -> Outcome:
     if not asking.may(AclOperation.DELETE, ResourceType.GROUP, request.group_id):
-        return Answered(share_offsets.DeleteShareGroupOffsetsResponse(error_code=NO_GROUP))
+        return Answered(share_offsets.DeleteShareGroupOffsetsResponse(0, NO_GROUP, GroupAuthorizationFailed.__doc__))
     kept, refused = apart(asking, AclOperation.READ, request.topics, lambda topic: topic.topic_name)
     kind = share_offsets.DeleteShareGroupOffsetsResponseTopic
     rows = [

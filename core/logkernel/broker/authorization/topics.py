@@ -15,6 +15,7 @@ from logkernel.requests import configs, topics
 from logkernel.vocabulary import CLUSTER_NAME, NO_ID, AclOperation, ResourceType
 
 REFUSED: Final = TopicAuthorizationFailed.code
+WHY: Final = TopicAuthorizationFailed.__doc__
 FAILED: Final = "Authorization failed."
 
 
@@ -67,8 +68,8 @@ def delete_topics(asking: Asking, request: topics.DeleteTopicsRequest) -> Outcom
             kept.append(topic)  # refused as such, whatever is allowed
         else:
             shown = name if topic.name is not None or name in describable else None
-            rows.append(topics.DeletableTopicResult(shown, REFUSED, None, topic.topic_id))
-    rows += [topics.DeletableTopicResult(name, REFUSED) for name in request.topic_names if name not in allowed]
+            rows.append(topics.DeletableTopicResult(shown, REFUSED, WHY, topic.topic_id))
+    rows += [topics.DeletableTopicResult(name, REFUSED, WHY) for name in request.topic_names if name not in allowed]
     kept_names = [name for name in request.topic_names if name in allowed]
     if not rows:
         return None
