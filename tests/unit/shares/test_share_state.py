@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -9,8 +11,8 @@ import pytest
 from attrs import define, field
 
 from logkernel.contracts import Decision, RequestContext
-from logkernel.plugins.services.shares.state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, Batch, overlay
-from logkernel.plugins.services.shares.state.machine import ShareStateMachine
+from logkernel.plugins.services.shares.state.batches import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, Batch, overlay
+from logkernel.plugins.services.shares.state.machine import MAX_BATCHES, ShareStateMachine
 from logkernel.plugins.services.shares.state.records import SNAPSHOT, decode_key
 from logkernel.requests import share_state as requests
 from logkernel.requests.offsets import DeleteRecordsRequest
@@ -169,8 +171,89 @@ def test_what_is_deleted_is_not_known(log: Log) -> None:
     assert log.delete() == 0
     assert (log.read().start_offset, log.read().state_epoch) == (-1, 0)
     assert log.machine.states == {}
-    assert log.write((4, 4, ACKNOWLEDGED, 1), start=4) == 0
+    assert log.write((4, 4, ACKNOWLEDGED, 1), start=4, state=0) == 0
     assert log.read().start_offset == 4
+
+
+def test_a_late_write_does_not_bring_back_what_was_deleted(log: Log) -> None:
+    """It came back in its old state epoch, by which the same group was fenced off when it was made anew."""
+    log.initialize(7, 0)
+    log.delete()
+    assert log.write((4, 4, ACKNOWLEDGED, 1), start=4, state=7) == 42
+    assert log.machine.states == {}
+    assert log.initialize(1, 0) == 0
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        (9, 3, ACKNOWLEDGED, 1),
+        (-5, 3, ACKNOWLEDGED, 1),
+        (0, 2**63 - 1, ACKNOWLEDGED, 1),
+        (0, 9, 77, 1),
+        (0, 9, -1, 1),
+        (0, 9, ACQUIRED, 1),
+        (0, 9, ACKNOWLEDGED, -1),
+        (0, 9, AVAILABLE, 2**15 - 1),
+    ],
+)
+def test_what_the_next_leader_could_not_read_is_refused(log: Log, batch: tuple[int, int, int, int]) -> None:
+    """A delivery state that is none raised in the broker of each leader that read it, and no record was delivered."""
+    assert log.write((0, 3, ACKNOWLEDGED, 1), batch) == 42
+    assert kinds(log) == ["snapshot"]
+    assert log.read().state_batches == []
+
+
+def test_epochs_and_starts_that_no_leader_has_are_refused(log: Log) -> None:
+    assert log.write(start=-2) == 42
+    assert log.write(leader=-1) == 42
+    assert log.write(state=-1) == 42
+    assert log.initialize(-1, 0, group="h") == 42
+    assert log.initialize(1, -2, group="h") == 42
+    assert kinds(log) == ["snapshot"]
+
+
+def test_a_state_grows_to_what_one_record_holds(log: Log) -> None:
+    """Each write fitted into a record, and the snapshot of them all did not: no write was possible any more."""
+    half = MAX_BATCHES // 2
+    rows = [(2 * index, 2 * index, ACKNOWLEDGED, 1) for index in range(MAX_BATCHES + 1)]
+    assert log.write(*rows) == 42, "more at once than a state keeps"
+    assert log.write(*rows[:half]) == 0
+    assert log.write(*rows[half:MAX_BATCHES]) == 0
+    assert log.write(rows[MAX_BATCHES]) == 42
+    assert log.write((0, 2 * MAX_BATCHES, ACKNOWLEDGED, 1)) == 0, "what makes it smaller is taken"
+    assert len(log.read().state_batches) == 1
+    assert max(len(record.value or b"") for record in log.records) < 2**20
+
+
+def test_many_batches_that_overlap_are_laid_in_time_for_their_number() -> None:
+    """Each was compared to each: a million of them held up the broker for days."""
+    count = 100_000
+    rows = [Batch(index, index + 500, ACKNOWLEDGED if index % 2 else ARCHIVED, 1 + index % 3) for index in range(count)]
+    found = overlay((), rows, 0)
+    assert (found[0].first, found[-1].last) == (0, count + 499)
+    assert all(one.last + 1 == other.first for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_each_offset_has_the_highest_of_all_batches(seed: int) -> None:
+    chance = Random(seed)
+
+    def some(count: int) -> list[Batch]:
+        firsts = [chance.randrange(40) for _ in range(count)]
+        return [
+            Batch(first, first + chance.randrange(9), chance.choice((0, 2, 4)), chance.randrange(1, 4))
+            for first in firsts
+        ]
+
+    old = overlay((), some(6), 0)
+    new = some(5)
+    found = overlay(old, new, 3)
+    for offset in range(3, 60):
+        held = [batch for batch in (*old, *new) if batch.first <= offset <= batch.last]
+        best = max(((batch.deliveries, batch.state) for batch in held), default=None)
+        (*ruling,) = [(batch.deliveries, batch.state) for batch in found if batch.first <= offset <= batch.last]
+        assert ruling == ([best] if held else [])
 
 
 def test_requests_that_are_refused(log: Log) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from logkernel.config.durations import duration_ms
 from logkernel.contracts import ClusterView
-from logkernel.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRecordState, UnknownServerError
+from logkernel.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRecordState, InvalidRequest, UnknownServerError
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from logkernel.requests.share_state import (
     ReadShareGroupStateRequest,
@@ -36,7 +36,8 @@ from ..state.records import Key
 from .partition import Change, Limits, SharePartition, State, StateWrite
 
 LATEST, EARLIEST = -1, -2
-FENCED: Final = frozenset((FencedStateEpoch.code, FencedLeaderEpoch.code))
+FENCED: Final = frozenset((FencedStateEpoch.code, FencedLeaderEpoch.code, InvalidRequest.code))
+"""Codes of a write after which the state is to be read anew; the last one where it was deleted."""
 WrittenCallback = Callable[[int], None]
 """Called with the error code of the write that a member's acknowledgement waits for; 0 on success."""
 Send = Callable[[str, Key, Any], None]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 AVAILABLE: Final = 0
@@ -21,39 +23,42 @@ class Batch(NamedTuple):
     deliveries: int
 
 
-def overlay(old: Iterable[Batch], new: Iterable[Batch], start: int) -> tuple[Batch, ...]:
-    """`old` with `new` above it from offset `start` on: ascending, without overlaps, equal neighbours joined.
+def overlay(old: Iterable[Batch], new: Sequence[Batch], start: int) -> tuple[Batch, ...]:
+    """`old` with `new` above it from offset `start` on: ascending, without overlaps, equal neighbours joined. `old` has
+    no overlaps.
 
     Where both know an offset, more deliveries rule, and among equals the later state, so that a late and
     a repeated write change nothing.
     """
-    found: list[Batch] = sorted(old)
-    for batch in new:
-        found = _lay(found, batch)
-    return _joined(found, start)
+    below = sorted(old)
+    if not new:
+        return _joined(below, start)
+    low = bisect_left(below, min(batch.first for batch in new), key=lambda batch: batch.last)
+    high = bisect_right(below, max(batch.last for batch in new), key=lambda batch: batch.first)
+    laid = _laid(sorted([*below[low:high], *new]))
+    return _joined([*below[:low], *laid, *below[high:]], start)
 
 
-def _lay(below: list[Batch], new: Batch) -> list[Batch]:
-    out: list[Batch] = []
-    at = new.first
-    """The first offset of `new` that is not laid yet."""
-    for old in below:
-        if old.last < new.first or old.first > new.last:
-            out.append(old)
+def _laid(batches: Sequence[Batch]) -> Iterator[Batch]:
+    """For each offset the batch that rules there; `batches` ascend by their first offsets, and may overlap. It takes
+    time for their number once, and not for each pair of them: a broker may be sent a million."""
+    over: list[tuple[int, int, int]] = []
+    """Negative deliveries and state, and the last offset, of those that have begun."""
+    at = coming = 0
+    while over or coming < len(batches):
+        if not over:
+            at = batches[coming].first
+        while coming < len(batches) and batches[coming].first <= at:
+            _, last, state, deliveries = batches[coming]
+            heappush(over, (-deliveries, -state, last))
+            coming += 1
+        deliveries, state, last = over[0]
+        if last < at:
+            heappop(over)
             continue
-        if old.first < new.first:
-            out.append(old._replace(last=new.first - 1))
-        low, high = max(old.first, new.first), min(old.last, new.last)
-        if at < low:
-            out.append(new._replace(first=at, last=low - 1))
-        rules = old if (old.deliveries, old.state) > (new.deliveries, new.state) else new
-        out.append(rules._replace(first=low, last=high))
-        at = high + 1
-        if old.last > new.last:
-            out.append(old._replace(first=new.last + 1))
-    if at <= new.last:
-        out.append(new._replace(first=at))
-    return sorted(out)
+        end = last if coming == len(batches) else min(last, batches[coming].first - 1)
+        yield Batch(at, end, -state, -deliveries)
+        at = end + 1
 
 
 def _joined(batches: Iterable[Batch], start: int) -> tuple[Batch, ...]:

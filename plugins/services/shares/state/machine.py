@@ -2,7 +2,9 @@
 
     request      refused where                                          appends
     Initialize   its state epoch is older                               a snapshot with a new start and no batches
-    Write        its leader epoch or its state epoch is older           an update; every N of them, a snapshot
+    Write        its leader epoch or its state epoch is older, it is    an update; every N of them, a snapshot
+                 what no leader says, or too much, or of a state
+                 epoch where there is no state
     Read         its leader epoch is older                              an update where its leader epoch is newer
     Summary      as Read                                                nothing
     Delete       never                                                  a tombstone
@@ -24,7 +26,7 @@ from logkernel.requests import share_state as requests
 from logkernel.requests.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from logkernel.vocabulary import Record
 
-from .batches import Batch, overlay
+from .batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, Batch, overlay
 from .records import (
     SNAPSHOT,
     UPDATE,
@@ -41,6 +43,14 @@ from .records import (
 
 UNINITIALIZED: Final = -1
 TOPIC: Final = "__share_group_state"
+MAX_BATCHES: Final = 50_000
+"""Of one state: a snapshot of so many fits into a record batch of 1 MiB. A group's limit of records in flight is 10,000
+at most."""
+MAX_OFFSET: Final = 2**63 - 2
+"""Of a record: the one behind it has a number as well."""
+MAX_DELIVERIES: Final = 2**15 - 2
+"""One more is still a number on the wire."""
+PERSISTED: Final = frozenset((AVAILABLE, ACKNOWLEDGED, ARCHIVED))
 
 
 @frozen
@@ -108,6 +118,8 @@ class ShareStateMachine:
 
     def _initialize(self, key: Key, row: Any, wall_ms: int, out: Decision) -> Any:
         self._known(key)
+        if row.state_epoch < 0 or row.start_offset < UNINITIALIZED:
+            raise InvalidRequest(f"no state has the state epoch {row.state_epoch} and the start {row.start_offset}")
         kept = self.states.get(key)
         if kept is not None and row.state_epoch < kept.snapshot.state_epoch:
             raise FencedStateEpoch(f"the state epoch is {kept.snapshot.state_epoch}, not {row.state_epoch}")
@@ -124,9 +136,12 @@ class ShareStateMachine:
             Batch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
             for batch in row.state_batches
         )
-        if any(not 0 <= batch.first <= batch.last for batch in batches):
-            raise InvalidRequest("a batch of offsets has its first offset after its last")
+        _judge(row, batches)
         if kept is None:
+            if row.state_epoch:
+                raise InvalidRequest(
+                    f"no state has the state epoch {row.state_epoch}: it was deleted, or never made; read it anew"
+                )
             start = row.start_offset
             plain = Snapshot(
                 0, row.state_epoch, row.leader_epoch, start, wall_ms, wall_ms, overlay((), batches, start),
@@ -140,8 +155,13 @@ class ShareStateMachine:
         update = Update(
             kept.snapshot.snapshot_epoch, row.leader_epoch, row.start_offset, batches, row.delivery_complete_count
         )
-        if kept.updates >= self._updates_per_snapshot:
+        is_due = kept.updates >= self._updates_per_snapshot
+        # each batch may cut one in two
+        if is_due or len(kept.snapshot.batches) + 2 * len(batches) > MAX_BATCHES:
             merged = folded(kept, update, wall_ms).snapshot
+            if len(merged.batches) > MAX_BATCHES:
+                raise InvalidRequest(f"a state of {len(merged.batches)} batches is too large: {MAX_BATCHES} are kept")
+        if is_due:
             whole = evolve(merged, snapshot_epoch=merged.snapshot_epoch + 1, write_ms=wall_ms)
             self._append_snapshot(key, whole, out)
         else:
@@ -244,6 +264,20 @@ class ShareStateMachine:
 
     def next_deadline(self) -> int | None:
         return self._prune_due
+
+
+def _judge(row: Any, batches: Collection[Batch]) -> None:
+    """Raises `InvalidRequest` for what no leader of a share-partition writes: it would be read by the next one, which
+    could do nothing with it."""
+    if min(row.state_epoch, row.leader_epoch) < 0 or min(row.start_offset, row.delivery_complete_count) < -1:
+        raise InvalidRequest("an epoch, the start or the count of completed deliveries is negative")
+    if len(batches) > MAX_BATCHES:
+        raise InvalidRequest(f"a write of {len(batches)} batches is too large: a state keeps {MAX_BATCHES}")
+    for batch in batches:
+        if not 0 <= batch.first <= batch.last <= MAX_OFFSET:
+            raise InvalidRequest(f"there are no offsets from {batch.first} to {batch.last}")
+        if batch.state not in PERSISTED or not 0 <= batch.deliveries <= MAX_DELIVERIES:
+            raise InvalidRequest(f"no record is in state {batch.state} after {batch.deliveries} deliveries")
 
 
 def folded(kept: Kept, update: Update, wall_ms: int) -> Kept:

@@ -7,7 +7,7 @@ from typing import Any
 
 from logkernel.attrs_lite import evolve
 from logkernel.contracts import ClusterView, RequestContext
-from logkernel.errors import UnsupportedVersion
+from logkernel.errors import BY_CODE, UnsupportedVersion, meaning
 from logkernel.requests.sharding import shard_of
 from logkernel.vocabulary import format_id
 
@@ -52,9 +52,10 @@ class ShareStateService:
     def refusal(self, request: Any, code: int) -> Any:
         _, response, result, told = _FAMILY[type(request)]
         code = APPEND_FAULTS.get(code, code)
+        text = meaning(BY_CODE[code]) if code in BY_CODE else None
         return response(
             results=[
-                result(topic.topic_id, [told(row.partition, code) for row in topic.partitions])
+                result(topic.topic_id, [told(row.partition, code, text) for row in topic.partitions])
                 for topic in request.topics
             ]
         )
