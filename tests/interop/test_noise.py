@@ -14,6 +14,7 @@ import pytest
 pytestmark = pytest.mark.interop
 SEED = 20240611
 MEMORY_ROOM_KIB = 64 * 1024
+PATIENT_S = 60
 
 
 def api_versions(correlation: int = 1) -> bytes:
@@ -23,7 +24,7 @@ def api_versions(correlation: int = 1) -> bytes:
 
 def still_serves(address: tuple[str, int]) -> None:
     """A newcomer gets an ordered answer to each of two pipelined requests."""
-    with socket.create_connection(address, 10) as link:
+    with socket.create_connection(address, PATIENT_S) as link:
         link.sendall(api_versions(7) + api_versions(8))
         for correlation in (7, 8):
             size = struct.unpack(">i", link.recv(4, socket.MSG_WAITALL))[0]
@@ -33,8 +34,7 @@ def still_serves(address: tuple[str, int]) -> None:
 
 def throw(address: tuple[str, int], data: bytes) -> bytes:
     """Send `data`, close our half, and read whatever comes until the broker hangs up."""
-    with socket.create_connection(address, 10) as link:
-        link.settimeout(10)
+    with socket.create_connection(address, PATIENT_S) as link:
         answer = b""
         with contextlib.suppress(ConnectionError, BrokenPipeError):
             link.sendall(data)
@@ -82,7 +82,7 @@ def test_the_log_names_the_wrong_protocol(kind: str, start_broker: Any) -> None:
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_its_first_form(broker_session: Any) -> None:
-    with socket.create_connection(broker_session.address, 10) as link:
+    with socket.create_connection(broker_session.address, PATIENT_S) as link:
         body = struct.pack(">hhih", 18, 99, 3, 0) + b"\x00" + b"\x01\x01\x00"
         link.sendall(struct.pack(">i", len(body)) + body)
         size = struct.unpack(">i", link.recv(4, socket.MSG_WAITALL))[0]
@@ -140,7 +140,7 @@ def requests_of_a_real_client(broker: Any, topic: str) -> list[bytes]:
         producer = Producer({"bootstrap.servers": f"127.0.0.1:{door.getsockname()[1]}", "compression.type": "lz4"})
         for number in range(50):
             producer.produce(topic, b"value %d" % number, b"key")
-        producer.flush(10)
+        producer.flush(PATIENT_S)
     finally:
         done.set()
         thread.join()
@@ -191,7 +191,7 @@ def test_sizes_that_are_promised_but_never_sent_take_no_memory(start_broker: Any
     broker = start_broker()
     still_serves(broker.address)
     before_kib = resident_kib(broker.pid)
-    links = [socket.create_connection(broker.address, 10) for _ in range(50)]
+    links = [socket.create_connection(broker.address, PATIENT_S) for _ in range(50)]
     for link in links:
         link.sendall(struct.pack(">i", 50_000_000) + b"\x00\x00\x00\x09")
     still_serves(broker.address)

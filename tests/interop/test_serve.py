@@ -63,7 +63,7 @@ def test_a_polite_signal_ends_a_start_cleanly(signum: signal.Signals, broker: An
             out, err = starting.communicate(timeout=10)
         except subprocess.TimeoutExpired:  # Python heard it just before it began to read, and looks after that only
             starting.send_signal(signum)
-            out, err = starting.communicate(timeout=30)
+            out, err = starting.communicate(timeout=300)
     assert (starting.returncode, out) == (0, "")
     assert "stopping before it was ready" in err
     assert "Traceback" not in err
@@ -75,7 +75,7 @@ def test_a_kill_leaves_no_clean_mark(broker: Any) -> None:
 
 
 def test_a_second_broker_on_a_folder_is_refused(broker: Any) -> None:
-    done = subprocess.run([*broker.command()[:-1], "127.0.0.1:0"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([*broker.command()[:-1], "127.0.0.1:0"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert done.stdout == ""
     assert str(broker.data) in done.stderr
@@ -138,7 +138,7 @@ def test_a_topic_that_cannot_be_is_refused_with_its_line(broker: Any, tmp_path: 
     path = tmp_path / "logkernel.yaml"
     path.write_text("topics:\n  orders: {}\n  a/b: {}\n")
     command = [*broker.command()[:4], "--data", str(tmp_path / "other"), "--listen", "127.0.0.1:0"]
-    done = subprocess.run([*command, "--config", str(path)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([*command, "--config", str(path)], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")
     assert "logkernel.yaml:3: topic a/b: " in done.stderr
 
@@ -170,7 +170,7 @@ def test_set_rules_over_the_file(start_broker: Any, tmp_path: Path, clients: Any
 def test_one_setting_given_twice_is_refused(setting: str, broker: Any, tmp_path: Path) -> None:
     """`--data` once hid `--set log.dirs`, without a word."""
     command = [*broker.command()[:4], "--data", str(tmp_path / "other"), "--listen", "127.0.0.1:0", "--set", setting]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert f"--set {setting} give one setting twice" in done.stderr
 
@@ -185,7 +185,7 @@ def test_one_setting_given_twice_is_refused(setting: str, broker: Any, tmp_path:
 )
 def test_a_wrong_setting_is_refused_with_help(setting: str, hint: str, broker: Any, tmp_path: Path) -> None:
     command = [*broker.command()[:4], "--data", str(tmp_path / "other"), "--listen", "127.0.0.1:0", "--set", setting]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode != 0
     assert done.stdout == ""
     assert hint in done.stderr
