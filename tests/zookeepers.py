@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 TICK_MS = 200
 """Sessions time out after 2 to 20 ticks."""
@@ -194,6 +195,20 @@ def ensemble(folder: Path, size: int = 3, extra: tuple[str, ...] = ()) -> Iterat
     finally:
         for server in servers:
             server.end()
+
+
+def end_session(server: ZooKeeper, proxy: Proxy, session: Any) -> None:
+    """End one of ours behind a proxy at once, as ZooKeeper does when its time is over: another client takes it over and
+    says goodbye. The proxy stays cut."""
+    from kazoo.client import KazooClient
+
+    client = session.zk._client
+    identity = client._session_id, client._session_passwd
+    proxy.cut()
+    heir = KazooClient(server.address, client_id=identity)
+    heir.start(START_S)
+    assert heir.client_id == identity
+    heir.stop()
 
 
 class Proxy:

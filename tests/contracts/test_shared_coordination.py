@@ -101,8 +101,8 @@ class TestZooKeeper(SharedCoordinationContract):
     wait_s = 60.0
 
     @pytest.fixture(autouse=True)
-    def _in_a_chroot(self, zookeeper_server: zookeepers.ZooKeeper) -> Iterator[None]:
-        self.server = zookeeper_server
+    def _in_a_chroot(self, patient_zookeeper: zookeepers.ZooKeeper) -> Iterator[None]:
+        self.server = patient_zookeeper
         self.chroot = f"/test-{next(CHROOTS)}/kafka"
         self.proxies: dict[int, zookeepers.Proxy] = {}
         with ExitStack() as self.stack:
@@ -114,13 +114,14 @@ class TestZooKeeper(SharedCoordinationContract):
 
         proxy = zookeepers.Proxy(self.server.port)
         self.stack.callback(proxy.close)
-        made = ZooKeeperSession(Options(Address.parse(proxy.address + self.chroot), session_timeout_ms=6_000))
+        made = ZooKeeperSession(Options(Address.parse(proxy.address + self.chroot), session_timeout_ms=18_000))
         self.stack.callback(made.close)
         self.proxies[id(made)] = proxy
         return made
 
     def expire(self, session: SharedCoordination) -> None:
-        self.proxies[id(session)].cut()
+        zookeepers.end_session(self.server, self.proxies[id(session)], session)
+        self.heal(session)
 
     def cut(self, session: SharedCoordination) -> None:
         self.proxies[id(session)].cut()

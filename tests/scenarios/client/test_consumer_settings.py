@@ -278,9 +278,10 @@ def test_an_embedded_member_beats_while_records_are_at_hand(monkeypatch: pytest.
             assert len(consumer.poll(20, 1)) == 1
             monkeypatch.setattr(Broker, "submit", counted)
             polls = 0
-            while asked.count("HeartbeatRequest") < 3 and polls < 2500:
+            while (asked.count("HeartbeatRequest") < 3 or polls < 100) and polls < 2500:
                 assert len(consumer.poll(0, 1)) == 1
                 polls += 1
                 time.sleep(0.001)
-            assert asked.count("HeartbeatRequest") == 3
-            assert len(asked) < polls / 2
+            beats = asked.count("HeartbeatRequest")  # as many as fit in, where a poll takes long
+            assert beats >= 3
+            assert len(asked) - beats < polls / 2

@@ -67,14 +67,14 @@ def new_session(request: pytest.FixtureRequest) -> Iterator[NewSession]:
         if request.param != "ZooKeeper":
             yield SharedStore(Kernel().coordination("memory", no_log)).session
             return
-        server: zookeepers.ZooKeeper = request.getfixturevalue("zookeeper_server")
+        server: zookeepers.ZooKeeper = request.getfixturevalue("patient_zookeeper")
         from logkernel.plugins.transport.zookeeper.options import Address, Options
         from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
 
         address = Address.parse(f"{server.address}/amid-{next(CHROOTS)}")
 
         def new() -> SharedCoordination:
-            made = ZooKeeperSession(Options(address, 6_000))
+            made = ZooKeeperSession(Options(address, 18_000))
             stack.callback(made.close)
             return made
 

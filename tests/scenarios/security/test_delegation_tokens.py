@@ -22,7 +22,7 @@ from logkernel.security.sasl.scram import ScramClient
 
 LOGIN = "org.apache.kafka.common.security.{}LoginModule required"
 PLAIN, SCRAM = LOGIN.format("plain.Plain"), LOGIN.format("scram.Scram")
-WAIT_S = 10
+WAIT_S = 60
 
 
 @pytest.fixture

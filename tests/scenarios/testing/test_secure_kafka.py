@@ -32,7 +32,7 @@ def by_librdkafka(settings: Mapping[str, str]) -> str:
         names = [error.name() for error in told if error.name() != "_ALL_BROKERS_DOWN"]
         if names:
             producer.purge()
-            producer.flush(5)
+            producer.flush(60)
             return names[0]
     return ""
 
@@ -115,11 +115,11 @@ def test_a_connection_logs_in_again(eventually: Callable[..., None]) -> None:
 
         def again() -> bool:
             producer.produce("orders", "1")
-            producer.flush(5)
+            producer.flush(60)
             logins = [each.connection for each in kafka.requests.of("SaslAuthenticate")]
             return len(logins) > len(set(logins))
 
-        eventually(again, 20, "a second login of a connection")
+        eventually(again, 120, "a second login of a connection")
 
 
 def test_brokers_of_a_cluster_ask_alike() -> None:

@@ -97,9 +97,9 @@ class World:
 
 
 @pytest.fixture
-def world(zookeeper_server: zookeepers.ZooKeeper, request: pytest.FixtureRequest) -> Iterator[World]:
+def world(patient_zookeeper: zookeepers.ZooKeeper, request: pytest.FixtureRequest) -> Iterator[World]:
     with ExitStack() as stack:
-        yield World(zookeeper_server, stack, f"/{request.node.name}/kafka")
+        yield World(patient_zookeeper, stack, f"/{request.node.name}/kafka")
 
 
 def topic(name: str = "t", count: int = 1) -> MetadataChange:
@@ -260,10 +260,10 @@ def test_what_others_keep_of_a_user_stays(world: World) -> None:
     ids=lambda change: f"{change.kind}-{change.key[:3]}".replace("[", "").replace('"', ""),
 )
 def test_every_fact_of_a_broker_is_kept_told_and_taken_away(
-    zookeeper_server: zookeepers.ZooKeeper, change: MetadataChange
+    patient_zookeeper: zookeepers.ZooKeeper, change: MetadataChange
 ) -> None:
     with ExitStack() as stack:
-        world = World(zookeeper_server, stack, f"/facts-{abs(hash(change.key))}")
+        world = World(patient_zookeeper, stack, f"/facts-{abs(hash(change.key))}")
         one, two = world.session(), world.session()
         heard = Heard(two)
         two.poll()
@@ -331,26 +331,25 @@ def test_a_failed_log_directory_is_told_to_the_controller_alone_and_once(world: 
 
 
 def test_a_broker_id_of_another_session_is_free_when_that_session_is_over(world: World) -> None:
-    """As after a kill -9: the node of the old session stays until it times out."""
+    """As after a kill -9: the node of the old session stays until that is over."""
     one = world.session()
     assert one.stale_ms > PATIENT_MS
     assert one.broker_epochs() == {}
-    proxy, killed = world.proxied(3_000)
+    proxy, killed = world.proxied(PATIENT_MS)
     killed.announce(1, FACT)
     proxy.cut()
     with pytest.raises(DuplicateBrokerRegistration):
         one.announce(1, FACT)
-    deadline = time.monotonic() + WAIT_S
-    while world.other.exists("/brokers/ids/1") is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert world.other.exists("/brokers/ids/1") is not None
+    zookeepers.end_session(world.server, proxy, killed)
+    assert world.other.exists("/brokers/ids/1") is None
     assert one.announce(1, FACT) > 0
 
 
 def test_a_broker_takes_the_place_of_its_own_lost_session(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """KAFKA-7165: the old session may still live in ZooKeeper, as nobody could say goodbye."""
     monkeypatch.setattr(Options, "lost_s", 0.5)  # long before ZooKeeper ends it
-    proxy, session = world.proxied(4_000)
+    proxy, session = world.proxied(PATIENT_MS)
     heard = Heard(session)
     first = session.announce(1, FACT)
     proxy.cut()
@@ -371,37 +370,35 @@ def test_a_broker_takes_the_place_of_its_own_lost_session(world: World, monkeypa
 
 
 def test_a_session_is_lost_by_its_own_clock_while_nothing_answers(world: World) -> None:
-    proxy, session = world.proxied(1_500)
+    proxy, session = world.proxied(4_500)
     heard = Heard(session)
     session.poll()
     begun_s = time.monotonic()
     proxy.cut()
     heard.until_state("unsure", "lost")
-    assert time.monotonic() - begun_s > 0.9  # not at once, and though nothing was connected again
+    assert time.monotonic() - begun_s > 2.7  # not at once, and though nothing was connected again
     with pytest.raises(KafkaStorageError, match="does not answer"):
         session.renew()
 
 
 def test_a_call_to_a_zookeeper_that_stands_still_ends_soon(world: World) -> None:
-    proxy, session = world.proxied(12_000)
+    proxy, session = world.proxied(PATIENT_MS)
     heard = Heard(session)
     term = elected(session)
     session.commit_as_controller([topic()], term)
     proxy.swallow()
-    begun_s = time.monotonic()
     with pytest.raises(KafkaStorageError, match="did not answer"):
         session.commit_as_controller([row(1, 1)], term)
-    assert time.monotonic() - begun_s < 8  # before the session is lost
     with pytest.raises(KafkaStorageError) as refused:
         session.commit_as_controller([row(1, 1)], term)
     assert "did not answer" not in str(refused.value)  # it was not asked at all
     heard.until_state("unsure")
     proxy.heal()
-    heard.until_state("unsure", "back")
+    heard.until_state("unsure", "back")  # the call ended before the session was lost
     assert rows_of(session) == [[[1], [1], 1, 1, 1]]
 
 
-@pytest.mark.usefixtures("zookeeper_server")  # skips where there is none
+@pytest.mark.usefixtures("patient_zookeeper")  # skips where there is none
 def test_a_session_outlives_the_server_that_it_was_connected_to(tmp_path: Path) -> None:
     with zookeepers.ensemble(tmp_path, extra=("maxSessionTimeout=60000",)) as servers, ExitStack() as stack:
         hosts = ",".join(server.address for server in servers)
@@ -473,8 +470,8 @@ def test_a_slow_answer_ends_no_start_and_is_not_waited_for_by_a_broker_that_serv
         paused.append(resume)
 
     paused: list[threading.Timer] = []
-    session = world.session(3_000)
-    slowly(1.0)  # a call of a broker that serves is answered within half a second
+    session = world.session(9_000)
+    slowly(2.5)  # a call of a broker that serves is answered within a second and a half
     try:
         session.commit([MetadataChange("cluster", "", {"id": "slow"})])
         Heard(session)
@@ -547,7 +544,7 @@ def test_a_zookeeper_before_3_6_is_asked_again_for_one_node_at_a_time(
 def test_nobody_waits_for_settings_that_zookeeper_does_not_tell(world: World) -> None:
     """The read is answered when the connection is given up, and can be tried again when it is back."""
     world.session().commit([MetadataChange("config", "topic:t", {"retention.ms": "1"})])
-    proxy, session = world.proxied(4_000)
+    proxy, session = world.proxied(PATIENT_MS)
     reads = Reads(Heard(session))
     session.poll()
     proxy.deafen()
