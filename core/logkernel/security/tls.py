@@ -195,7 +195,8 @@ class TlsSession:
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG")
 """OpenSSL's reasons where plain text came."""
 _CERTIFICATE_ALERTS = ("BAD_CERTIFICATE", "UNKNOWN_CA", "CERTIFICATE_UNKNOWN", "REVOKED")
-_HOSTNAME_MISMATCH, _IP_MISMATCH, _NOT_YET_VALID, _EXPIRED = 62, 64, 9, 10
+_USAGE = "whose extended key usage has {}, or which has none; a broker's needs serverAuth and clientAuth"
+_HOSTNAME_MISMATCH, _IP_MISMATCH, _NOT_YET_VALID, _EXPIRED, _PURPOSE = 62, 64, 9, 10, 26
 """X509_V_ERR_… of OpenSSL."""
 
 
@@ -204,6 +205,8 @@ def _distrust(peer: str, error: ssl.SSLCertVerificationError, server_side: bool)
         remedy = "connect by a name in it, or set ssl.endpoint.identification.algorithm to nothing if any will do"
     elif error.verify_code in (_EXPIRED, _NOT_YET_VALID):
         remedy = "renew it, or set the clock right"
+    elif error.verify_code == _PURPOSE:
+        remedy = f"issue one {_USAGE.format('clientAuth' if server_side else 'serverAuth')}"
     else:
         remedy = f"put the CA of {'its certificate' if server_side else 'the broker'} into ssl.truststore.location"
     return f"the certificate of {peer} is not trusted: {error.verify_message}; {remedy}"
@@ -223,8 +226,12 @@ def _breakdown(peer: str, reason: str, server_side: bool) -> str:
             remedy = "give a client's certificate by ssl.keystore.location"
         elif reason.endswith("CERTIFICATE_EXPIRED"):
             remedy = "renew your certificate, or set the clock of that side right"
+        elif reason.endswith("UNSUPPORTED_CERTIFICATE"):
+            remedy = f"use a certificate {_USAGE.format('serverAuth' if server_side else 'clientAuth')}"
         elif reason.endswith(_CERTIFICATE_ALERTS):
             remedy = "have it trust the CA of your certificate, or use one that it trusts"
+            if server_side:
+                remedy += ", for the host that it connects to"
         else:
             remedy = "compare ssl.enabled.protocols, ssl.cipher.suites and the certificates of both sides"
         return f"{peer} refused TLS ({words}); {remedy}"

@@ -421,6 +421,8 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
             while self._closed is None and (size := self._tls.read_into(self._buffer.room())):
                 self._handle(size)
         except SslAuthenticationException as error:
+            if self._transport is not None:
+                self._transport.write(self._tls.take())  # the alert: the broker's log says by it what is wrong
             self._fail(error)
             return
         self._write()

@@ -11,8 +11,10 @@ from datetime import UTC, datetime, timedelta
 import attrs
 import pytest
 from authorities import authority, certified, exchange, pair, read_all, settings
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given
 from hypothesis import strategies as st
+from issued_certificates import BOTH, issued
 
 from logkernel.errors import SslAuthenticationException
 from logkernel.security.tls import MAX_HANDSHAKE_BYTES, MAX_HELD_BYTES, MAX_UNREAD_BYTES, TlsSession
@@ -257,6 +259,23 @@ def test_an_expired_certificate_is_refused() -> None:
     client, server = pair(TRUSTING, settings(**expired()))
     with pytest.raises(SslAuthenticationException, match="expired; renew it"):
         exchange(client, server)
+
+
+@pytest.mark.parametrize("wrong", ["client", "server"])
+def test_a_certificate_that_is_not_for_this_use_is_told_of_with_what_it_lacks(wrong: str) -> None:
+    """The remedy was to trust its authority, which both sides do."""
+    lacks = {"client": "clientAuth", "server": "serverAuth"}[wrong]
+    usages = {"client": ExtendedKeyUsageOID.SERVER_AUTH, "server": ExtendedKeyUsageOID.CLIENT_AUTH}
+    own = {side: issued("broker", usages=(usages[side],) if side == wrong else BOTH) for side in usages}
+    client, server = pair(
+        settings(own["client"], "ours"), settings(own["server"], "ours", ssl_client_auth="required"), "127.0.0.1"
+    )
+    said = f"whose extended key usage has {lacks}"
+    with pytest.raises(SslAuthenticationException, match=f"certificate purpose; issue one {said}"):
+        exchange(client, server)
+    speaker, other = (server, client) if wrong == "client" else (client, server)
+    with pytest.raises(SslAuthenticationException, match=f"unsupported certificate.; use a certificate {said}"):
+        _tell(speaker, other)
 
 
 def test_a_client_whose_certificate_has_expired_is_told_to_renew_it() -> None:
