@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from logkernel.broker.governance.access import ClusterAccess
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.store import SharedStore
 from logkernel.contracts import RequestContext
+from logkernel.errors import SaslAuthenticationFailed
 from logkernel.kernel import Kernel
 from logkernel.requests import access as a
+from logkernel.security.sasl.scram import ScramClient
 from logkernel.vocabulary import Principal
 
 KEY = "delegation.token.secret.key"
@@ -113,3 +116,59 @@ def test_every_broker_knows_a_token_and_the_secret_of_unknown_users() -> None:
     finally:
         one.close()
         two.close()
+
+
+def test_a_member_with_another_key_takes_no_token_of_the_others_and_one_that_joins_later_takes_all() -> None:
+    store = SharedStore(Kernel().coordination("memory", no_log))
+    network = ProcessNetwork(lambda call: None)
+    brokers: list[Broker] = []
+
+    def join(key: str) -> Broker:
+        node = len(brokers) + 1
+        secure = [word for word in SECURE if not word.startswith(KEY)]
+        own = [f"{KEY}={key}", "log.dirs=/data", f"node.id={node}", "log.cleaner.enable=false"]
+        access = ClusterAccess(store.session, network.transport(node))
+        brokers.append(build(None, [*secure, *own], in_memory=True, access=access))
+        brokers[-1].start()
+        brokers[-1].governance.join()
+        for broker in brokers:
+            broker.step()
+        return brokers[-1]
+
+    def login(broker: Broker, token: Any, mechanism: str) -> list[str]:
+        """What the log is told of a login that fails."""
+        security = broker.security("OUT")
+        assert security is not None
+        server = security.mechanism(mechanism, "127.0.0.1")
+        client = ScramClient(mechanism, token.token_id, b64encode(token.hmac).decode(), tokenauth=True)
+        message = client.respond(b"")
+        try:
+            while message is not None:
+                message = client.respond(server.evaluate(message))
+        except SaslAuthenticationFailed as error:
+            return list(error.__notes__)
+        assert server.principal == Principal("User", "ann", by_token=True)
+        return []
+
+    try:
+        one, two = join("hush"), join("other")
+        token = ask(one, a.CreateDelegationTokenRequest())
+        two.step()
+        late = join("hush")
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            assert login(one, token, mechanism) == login(late, token, mechanism) == []
+            (note,) = login(two, token, mechanism)
+            assert "delegation.token.secret.key differs: set the same on every broker" in note
+        (seen,) = ask(two, a.DescribeDelegationTokenRequest()).tokens
+        assert seen.token_id == token.token_id
+        assert seen.hmac != token.hmac
+        assert ask(two, a.RenewDelegationTokenRequest(token.hmac, -1)).error_code == 62
+        assert ask(two, a.ExpireDelegationTokenRequest(token.hmac, -1)).error_code == 62
+        assert ask(late, a.RenewDelegationTokenRequest(token.hmac, -1)).error_code == 0
+        assert ask(late, a.ExpireDelegationTokenRequest(token.hmac, -1)).error_code == 0
+        one.step()
+        (note,) = login(one, token, "SCRAM-SHA-256")
+        assert note.startswith("no such delegation token")
+    finally:
+        for broker in brokers:
+            broker.close()

@@ -215,10 +215,15 @@ class ScramServer:
 
     def _for_the_log(self) -> str:
         """Why the client failed; it is not told."""
+        if self._claimed is not None and self._by_token:
+            return (
+                f"wrong password of delegation token {self._username[:MAX_LOGGED]!r}; if it is right at another broker,"
+                " or was so before, delegation.token.secret.key differs: set the same on every broker"
+            )
         if self._claimed is not None:
             return f"wrong password of {str(self._claimed)!r}"
         if self._by_token:
-            return "no such delegation token, or it has expired"
+            return "no such delegation token, or it has expired, or delegation.token.secret.key is not set here"
         if self._token_of is not None and self._token_of(self._username) is not None:
             return 'the user name is the id of a delegation token; set tokenauth="true" in the login of the client'
         return f"there is no {self.name} password of user {self._username[:MAX_LOGGED]!r}"
