@@ -191,7 +191,7 @@ def test_watching_redraws_until_ctrl_c(cluster: Cluster, words: tuple[str, ...],
             while after not in seen:
                 seen += os.read(ours, 65536)
             watching.send_signal(signal.SIGINT)
-            assert watching.wait(30) == 0
+            assert watching.wait(300) == 0
         finally:
             watching.kill()
     os.close(ours)
@@ -206,7 +206,7 @@ def test_without_a_terminal_a_watch_prints_one_status_after_the_other(cluster: C
             assert watching.stdout is not None
             first, second = (json.loads(watching.stdout.readline()) for _ in range(2))
             watching.send_signal(signal.SIGINT)
-            assert watching.wait(30) == 0
+            assert watching.wait(300) == 0
         finally:
             watching.kill()
     assert first == second

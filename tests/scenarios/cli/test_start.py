@@ -75,7 +75,7 @@ def test_a_closed_terminal_ends_it_cleanly_unless_under_nohup(tmp_path: Path, un
             if under_nohup:
                 socket.create_connection(("127.0.0.1", port)).close()
                 process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(300) == 0
         finally:
             process.kill()
     assert (data / ".kafka_cleanshutdown").exists()

@@ -290,7 +290,7 @@ def test_the_command_serves_until_it_is_stopped():
             with SchemaRegistryClient({"url": line.split()[-1]}) as client:
                 assert client.get_compatibility() == "FULL"
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait(300) == 0
         finally:
             process.kill()
 
