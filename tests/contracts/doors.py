@@ -66,7 +66,7 @@ class BridgedLog:
         async def inside() -> Any:
             return getattr(self._log, kind)(*arguments, **settings)
 
-        made = Bridged(self._loop, asyncio.run_coroutine_threadsafe(inside(), self._loop).result(10))
+        made = Bridged(self._loop, asyncio.run_coroutine_threadsafe(inside(), self._loop).result(60))
         self._clients.append(made)
         return made
 
@@ -112,7 +112,7 @@ def way_into(log: logkernel.EmbeddedLog, way: str) -> Iterator[Any]:
             yield bridged
             bridged.close()
             if isinstance(far, aio.AsyncRemoteLog):
-                asyncio.run_coroutine_threadsafe(far.close(), loop).result(10)
+                asyncio.run_coroutine_threadsafe(far.close(), loop).result(60)
 
 
 class Bench:

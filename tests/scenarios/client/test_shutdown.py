@@ -363,7 +363,7 @@ def test_a_stalled_broker_costs_no_more_than_the_pool_and_a_fifth(start_broker: 
             begun_s = time.monotonic()
             with pytest.raises(RequestTimedOut, match=r"buffer\.memory"):
                 send_until_it_fails(producer, size)
-            assert 2 <= time.monotonic() - begun_s < 40
+            assert 2 <= time.monotonic() - begun_s < 300
             peak = tracemalloc.get_traced_memory()[1] - before
             tracemalloc.stop()
         finally:
