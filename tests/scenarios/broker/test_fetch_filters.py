@@ -155,7 +155,7 @@ def test_a_reader_of_committed_records_finds_the_transactions(log: EmbeddedLog, 
         for commit in (True, False, True):
             producer.begin_transaction()
             for value in (b"no", b"yes %d" % commit, b"no"):
-                producer.send(TOPIC, value).result(10)
+                producer.send(TOPIC, value).result(60)
             producer.commit_transaction() if commit else producer.abort_transaction()
     data = fetch(log, isolation_level=READ_COMMITTED)
     assert len(data.aborted_transactions or ()) == 1
@@ -337,7 +337,7 @@ def test_followers_copy_what_no_consumer_gets() -> None:
         with cluster.admin() as admin:
             admin.alter_configs({("topic", TOPIC): {"fetch.match.rules": "*: none"}})
         with cluster.producer(acks="all") as producer:
-            assert producer.send(TOPIC, b"v", partition=0).result(10).offset == 0, "both replicas hold it"
+            assert producer.send(TOPIC, b"v", partition=0).result(60).offset == 0, "both replicas hold it"
         with cluster.consumer(auto_offset_reset="earliest") as consumer:
             consumer.assign([(TOPIC, 0)])
             while consumer.position((TOPIC, 0)) < 1:

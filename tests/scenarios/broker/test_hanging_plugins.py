@@ -27,7 +27,7 @@ class Sleeper:
 
     def hang(self) -> None:
         self.called.set()
-        assert self.woken.wait(30)
+        assert self.woken.wait(300)
 
     @hookimpl
     def logkernel_topic_created(self, topic: str, partitions: int) -> None:
@@ -50,11 +50,11 @@ def watched(kernel: Kernel, work: Any, sleeper: Sleeper, looks: int) -> list[lis
     """What so many looks find while `work` hangs on another thread."""
     thread = threading.Thread(target=work)
     thread.start()
-    assert sleeper.called.wait(10)
+    assert sleeper.called.wait(60)
     watch = HangWatch(kernel.faults.running, lambda hangs: None)
     found = [watch.look() for _ in range(looks)]
     sleeper.woken.set()
-    thread.join(10)
+    thread.join(60)
     assert watch.look() == []
     assert kernel.faults.running.by_thread == {}
     return found
@@ -110,11 +110,11 @@ def test_status_names_the_plugin_that_holds_up_the_broker(
         log.listen()
         creating = threading.Thread(target=lambda: log.create_topic("t", partitions=1))
         creating.start()
-        assert sleeper.called.wait(10)
+        assert sleeper.called.wait(60)
         assert main(["status", "--data", str(tmp_path)]) == 1
         error = capsys.readouterr().err
         assert f"plugin 'Sleeper' in {__file__!r} has not returned from" in error
         assert "logkernel_topic_created" in error
         sleeper.woken.set()
-        creating.join(10)
+        creating.join(60)
         assert main(["status", "--data", str(tmp_path)]) == 0

@@ -121,7 +121,7 @@ def test_a_record_is_replaced_and_its_batch_keeps_all_else(
     log.append(TOPIC, b"first")
     with log.producer(compression_type=codec, linger_ms=50, enable_idempotence=True) as producer:
         sent = [producer.send(TOPIC, b"v%d" % number, key=b"k", timestamp_ms=1_000 + number) for number in range(300)]
-        assert [one.result(10).offset for one in sent] == list(range(1, 301))
+        assert [one.result(60).offset for one in sent] == list(range(1, 301))
     rows = list(log.read(TOPIC))
     assert [row.value for row in rows] == [b"FIRST", *(b"V%d" % number for number in range(300))]
     assert {row.key for row in rows} == {b"masked"}
@@ -181,9 +181,9 @@ def test_a_refusal_says_which_record_and_why_and_nothing_of_the_batch_is_written
             delivery = producer.send(TOPIC, value)
             if value == b"4111":
                 with pytest.raises(InvalidRecord, match="no card numbers"):
-                    delivery.result(10)
+                    delivery.result(60)
             else:
-                delivery.result(10)
+                delivery.result(60)
     assert values(log) == [b"one", b"two"], "the producer's sequence goes on"
 
 
@@ -258,7 +258,7 @@ def test_what_would_not_be_read_again_is_not_written(log: EmbeddedLog, script: S
     """A batch that decompresses to more than any reader takes: the cleaner could never rewrite it."""
     script.decide["a"] = lambda record, write: Record(None, bytes(20 << 20), (), 5)
     with log.producer(compression_type="zstd") as producer, pytest.raises(MessageTooLarge, match="uncompressed"):
-        producer.send(TOPIC, b"v").result(10)
+        producer.send(TOPIC, b"v").result(60)
     assert values(log) == []
 
 
@@ -279,7 +279,7 @@ def test_transactions_are_seen_once_their_coordinator_agreed(log: EmbeddedLog, s
         producer.init_transactions()
         for commit in (True, False):
             producer.begin_transaction()
-            producer.send(TOPIC, b"v").result(10)
+            producer.send(TOPIC, b"v").result(60)
             producer.commit_transaction() if commit else producer.abort_transaction()
     with log.consumer(isolation_level="read_committed", auto_offset_reset="earliest") as consumer:
         consumer.assign([(TOPIC, 0)])

@@ -132,7 +132,7 @@ def test_full_batches_gather_and_are_written_without_a_flush() -> None:
     with logkernel.open() as log:
         log.create_topic("t")
         producer = log.producer(batch_size=10_000, linger_ms=60_000)
-        producer.send("t", b"first").result(10)
+        producer.send("t", b"first").result(60)
         sent = 1
         while log.end_offset("t") == 1:
             producer.send("t", bytes(1000))
@@ -145,7 +145,7 @@ def test_a_batch_that_lingers_is_written_by_the_kernels_timers() -> None:
     with logkernel.open() as log:
         log.create_topic("t")
         producer = log.producer(linger_ms=20)
-        producer.send("t", b"first").result(10)
+        producer.send("t", b"first").result(60)
         producer.send("t", b"second")
         assert log.end_offset("t") == 1
         end_s = time.monotonic() + 10
@@ -161,7 +161,7 @@ def test_a_batch_that_lingers_is_written_by_a_later_send(callback: bool) -> None
     with logkernel.open() as log:
         log.create_topic("t")
         producer = log.producer(linger_ms=20)
-        producer.send("t", b"first").result(10)
+        producer.send("t", b"first").result(60)
         producer.send("t", b"second", **told)
         end_s = time.monotonic() + 0.025
         while time.monotonic() < end_s:

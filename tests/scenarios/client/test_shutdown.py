@@ -210,7 +210,7 @@ except logkernel.errors.RequestTimedOut:
     pass
 """
     text = text.replace("import logkernel, sys", "import logkernel, logkernel.errors, sys")
-    subprocess.run([sys.executable, "-c", text, address], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", text, address], check=True, timeout=300)
     listening.close()
 
 

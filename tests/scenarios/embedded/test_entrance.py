@@ -48,7 +48,7 @@ def write(request: pytest.FixtureRequest, log: logkernel.EmbeddedLog, address: s
             if behind:
                 for partition in range(3):
                     producer.send("t", b"first", partition=partition)
-            return producer.send(*arguments, **more).result(10)
+            return producer.send(*arguments, **more).result(60)
 
         yield send
     if place is not log:

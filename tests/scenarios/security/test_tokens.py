@@ -72,7 +72,7 @@ def test_unsecured_tokens_are_warned_of(log_of: Callable[[str], str]) -> None:
 def test_a_signed_token_lets_a_client_in(broker: Any, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(signed())
     with logkernel.connect(broker.bootstrap, **settings(tmp_path / "token")) as log, log.producer() as producer:
-        assert producer.send("orders", b"x").result(10).offset == 0
+        assert producer.send("orders", b"x").result(60).offset == 0
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_an_assertion_gets_a_token_or_the_reason_why_not(broker: Any, tmp_path: 
             with pytest.raises(SaslAuthenticationFailed, match="HTTP status 401"):
                 log.topics()
             with log.producer() as producer:
-                assert producer.send("orders", b"x").result(10).offset == 0
+                assert producer.send("orders", b"x").result(60).offset == 0
 
 
 def test_keys_behind_tls_with_a_private_authority(start_broker: Callable[..., Any], tmp_path: Path) -> None:

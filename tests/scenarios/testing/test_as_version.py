@@ -45,7 +45,7 @@ def test_our_own_clients_adapt_too() -> None:
 
     with Kafka(as_version="2.8", topics={"orders": 1}) as kafka, logkernel.connect(kafka.bootstrap_servers) as log:
         with log.producer() as producer:
-            producer.send("orders", b"1").result(10)
+            producer.send("orders", b"1").result(60)
         with log.consumer("orders", group="g", auto_offset_reset="earliest") as consumer:
             assert [record.value for record in consumer.poll(10)] == [b"1"]
         assert max(request.version for request in kafka.requests.of("Produce")) == 9
@@ -66,7 +66,7 @@ def test_a_newer_request_is_refused() -> None:
     """Kafka closes the connection of a client that asks what it was not told of."""
     with Kafka(as_version="2.8") as kafka:
         host, _, port = kafka.bootstrap_servers.rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=10) as client:
+        with socket.create_connection((host, int(port)), timeout=60) as client:
             metadata_12 = struct.pack(">hhih", 3, 12, 1, -1) + b"\x00" + b"\x01" + b"\x00\x00\x00"
             client.sendall(struct.pack(">i", len(metadata_12)) + metadata_12)
             assert client.recv(100) == b""

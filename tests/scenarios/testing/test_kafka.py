@@ -186,7 +186,7 @@ def test_a_plugin_is_the_tests_own() -> None:
 def test_without_sockets_our_own_clients_reach_it() -> None:
     with Kafka(sockets=False) as kafka:
         with kafka.producer() as producer:
-            producer.send("orders", b"1").result(10)
+            producer.send("orders", b"1").result(60)
         kafka.assert_produced("orders", value="1")
         with kafka.consumer("orders", group="g", auto_offset_reset="earliest") as consumer:
             assert [record.value for record in consumer.poll(10)] == [b"1"]

@@ -111,7 +111,7 @@ def test_a_transaction_times_out(kafka: Kafka) -> None:
 def test_an_idle_producer_is_forgotten(kafka: Kafka) -> None:
     kafka.create_topic("orders", 1)
     with kafka.producer(enable_idempotence=True) as producer:
-        producer.send("orders", b"1").result(10)
+        producer.send("orders", b"1").result(60)
         with kafka.admin() as admin:
             assert len(admin.describe_producers([("orders", 0)])[("orders", 0)]) == 1
             kafka.clock.advance(days=2)
@@ -129,7 +129,7 @@ def test_clients_in_the_process_keep_their_own_time(kafka: Kafka) -> None:
         sent: Any
         with kafka.producer(linger_ms=100) as producer:
             sent = producer.send("orders", b"1")
-            assert sent.result(10).offset == 0
+            assert sent.result(60).offset == 0
 
 
 def test_time_goes_forward_only(kafka: Kafka) -> None:

@@ -125,7 +125,7 @@ def test_it_ends_with_the_tests_process() -> None:
 def test_clients_that_are_made_here_use_sockets() -> None:
     with Kafka(process=True) as kafka:
         with kafka.producer(client_id="ours") as producer:
-            producer.send("orders", b"1").result(10)
+            producer.send("orders", b"1").result(60)
         assert len(kafka.requests.of("Produce", client_id="ours")) == 1
         with kafka.consumer("orders", auto_offset_reset="earliest") as consumer:
             assert [record.value for record in consumer.poll(10)] == [b"1"]

@@ -47,7 +47,7 @@ def test_a_broker_has_its_own_process(kafka, kafka_memory):
 
 def test_our_own_clients_need_no_socket(kafka_memory):
     with kafka_memory.producer() as producer:
-        producer.send("orders", b"1").result(10)
+        producer.send("orders", b"1").result(60)
     kafka_memory.assert_produced("orders", value="1")
 
 @pytest.mark.kafka(brokers=2, topics={"orders": {"partitions": 1, "min.insync.replicas": 1}})

@@ -61,7 +61,7 @@ def test_it_says_where_its_brokers_are(server: Server) -> None:
     assert health["brokers"] == server.call("GET", "/brokers") == {"1": "running", "2": "running", "3": "running"}
     assert server.call("GET", "/controller")["controller"] in (1, 2, 3)
     admin = AdminClient({"bootstrap.servers": server.bootstrap, **CLIENT})
-    assert sorted(admin.list_topics(timeout=20).brokers) == [1, 2, 3]
+    assert sorted(admin.list_topics(timeout=60).brokers) == [1, 2, 3]
 
 
 def test_a_killed_leader_is_replaced_and_comes_back_on_its_port(server: Server) -> None:

@@ -65,7 +65,7 @@ def test_a_pause_of_a_thread_ends_in_a_hurry() -> None:
         workers.pause(60)
 
     workers.run(work, told.append)
-    begun.wait(10)
+    begun.wait(60)
     workers.hurry()
     assert heard(workers, told, 1) == [None]
     workers.close()

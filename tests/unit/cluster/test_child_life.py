@@ -37,7 +37,7 @@ def test_a_child_ends_when_its_standard_input_does() -> None:
             assert child.stdout.readline() == "alone\n"
             assert child.poll() is None
             child.stdin.close()
-            assert child.wait(20) == -9
+            assert child.wait(300) == -9
         finally:
             child.kill()
 

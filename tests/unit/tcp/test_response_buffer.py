@@ -164,7 +164,7 @@ def test_the_system_calls_for_the_rest_of_a_large_response_and_then_for_anything
         thread = threading.Thread(target=negotiate)
         thread.start()
         with TcpChannel("127.0.0.1", listener.getsockname()[1], {}) as channel:
-            thread.join(10)
+            thread.join(60)
             (peer,) = peers
             with peer:
                 reply = channel.send(FetchRequest(topics=[FetchTopic("t")]))
@@ -180,7 +180,7 @@ def test_the_system_calls_for_the_rest_of_a_large_response_and_then_for_anything
                 sender = threading.Thread(target=peer.sendall, args=(data[1000:],))
                 sender.start()
                 response = reply.result(30)
-                sender.join(10)
+                sender.join(60)
                 assert low_water() == 1
                 found = response.responses[0].partitions[0].records
                 assert bytes(found) == records

@@ -56,9 +56,9 @@ def served(door: Any, wire: Any) -> Iterator[Any]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    listener = asyncio.run_coroutine_threadsafe(wire.listen(door), loop).result(10)
+    listener = asyncio.run_coroutine_threadsafe(wire.listen(door), loop).result(60)
     yield listener
-    asyncio.run_coroutine_threadsafe(listener.close(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(listener.close(), loop).result(60)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
@@ -117,7 +117,7 @@ def test_a_closed_broker_fails_every_open_request(door: Any, served: Any) -> Non
     for connection in list(served.connections):
         served.loop.call_soon_threadsafe(connection.transport.abort)
     with pytest.raises(NetworkException):
-        reply.result(5)
+        reply.result(60)
     with pytest.raises(NetworkException):
         channel.send(HeartbeatRequest())
     assert channel.fileno() == -1
@@ -134,9 +134,9 @@ def test_a_connection_that_is_reset_before_the_request_leaves_fails_it(door: Any
             connection.transport.abort()
 
     served.loop.call_soon_threadsafe(reset)
-    assert select.select([channel.fileno()], [], [], 10)[0]
+    assert select.select([channel.fileno()], [], [], 60)[0]
     with pytest.raises(NetworkException):
-        reply.result(5)
+        reply.result(60)
 
 
 def test_nobody_listens() -> None:
@@ -210,7 +210,7 @@ def test_records_are_sent_in_parts_to_a_peer_that_reads_slowly(gathers: bool, mo
             full.set()
             assert replies[-1].result(30).error_code == 0
             assert not channel.wants_write
-        thread.join(10)
+        thread.join(60)
     assert bytes(came) == wanted
 
 

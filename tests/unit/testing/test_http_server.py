@@ -37,7 +37,7 @@ def hasty():
 
 
 def exchanged(server: HttpServer, sent: bytes, *, end: bool = False) -> bytes:
-    with socket.create_connection((server.host, server.port), timeout=10) as connection:
+    with socket.create_connection((server.host, server.port), timeout=60) as connection:
         connection.sendall(sent)
         if end:
             connection.shutdown(socket.SHUT_WR)
@@ -46,7 +46,7 @@ def exchanged(server: HttpServer, sent: bytes, *, end: bool = False) -> bytes:
 
 def test_a_body_comes_back(server):
     assert server.url == f"http://127.0.0.1:{server.port}"
-    with urlopen(server.url, b"x" * 1000, timeout=10) as answer:
+    with urlopen(server.url, b"x" * 1000, timeout=60) as answer:
         assert answer.read() == b"x" * 1000
 
 
@@ -84,18 +84,18 @@ def test_a_silent_connection_is_closed(hasty):
 def test_an_application_that_fails_is_logged_and_answered(caplog):
     caplog.set_level(logging.ERROR, "logkernel.http")
     with HttpServer(echo) as server, pytest.raises(HTTPError, match="500"):
-        urlopen(server.url + "/fail", timeout=10)
+        urlopen(server.url + "/fail", timeout=60)
     assert "the application failed" in caplog.text
 
 
 def test_nothing_is_written_to_stderr(server, capfd):
     exchanged(server, b"\x00\r\n\r\n")
-    urlopen(server.url, timeout=10).close()
+    urlopen(server.url, timeout=60).close()
     assert capfd.readouterr() == ("", "")
 
 
 def test_one_connection_too_many_is_closed(server):
-    open_ones = [socket.create_connection((server.host, server.port), timeout=10) for _ in range(3)]
+    open_ones = [socket.create_connection((server.host, server.port), timeout=60) for _ in range(3)]
     try:
         assert exchanged(server, b"") == b""
     finally:
@@ -113,7 +113,7 @@ def test_closing_waits_for_the_answer_under_way():
 
     def slow(environ, start_response):
         began.set()
-        go_on.wait(10)
+        go_on.wait(300)
         return echo(environ, start_response)
 
     server = HttpServer(slow)
@@ -121,22 +121,22 @@ def test_closing_waits_for_the_answer_under_way():
     head = b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi"
     asking = threading.Thread(target=lambda: found.append(exchanged(server, head)))
     asking.start()
-    began.wait(10)
+    began.wait(60)
     closing = threading.Thread(target=server.close)
     closing.start()
     go_on.set()
-    closing.join(10)
-    asking.join(10)
+    closing.join(60)
+    asking.join(60)
     assert found[0].endswith(b"\r\n\r\nhi")
 
 
 def test_it_is_gone_after_it_was_closed():
     server = HttpServer(echo)
-    with socket.create_connection((server.host, server.port), timeout=10) as silent:
+    with socket.create_connection((server.host, server.port), timeout=60) as silent:
         server.close()
         server.close()
         with contextlib.suppress(ConnectionResetError):  # so if it was not accepted yet
             assert silent.recv(1) == b""
     with pytest.raises(OSError):
-        socket.create_connection((server.host, server.port), timeout=10)
+        socket.create_connection((server.host, server.port), timeout=60)
     assert not [thread for thread in threading.enumerate() if thread.name == f"logkernel-http-{server.port}"]
