@@ -30,7 +30,9 @@ To start elsewhere, set it for the group:
 
 The [settings](configuration.md#groups) of a share group are `share.auto.offset.reset`, `share.isolation.level`,
 `share.record.lock.duration.ms`, `share.delivery.count.limit`, `share.partition.max.record.locks`,
-`share.heartbeat.interval.ms`, `share.session.timeout.ms`, `share.renew.acknowledge.enable`.
+`share.heartbeat.interval.ms`, `share.session.timeout.ms`, `share.assignment.interval.ms`,
+`share.renew.acknowledge.enable`. Within the interval after an assignment (1 s by default) no other is made: a member
+that joins has no partitions until a heartbeat after that.
 
 ## Three services
 

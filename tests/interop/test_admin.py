@@ -25,7 +25,7 @@ DELIBERATE = {
     "broker config": "node.id has a default here, and broker.id beside it",
     "default now": "KRaft keeps min.insync.replicas as a cluster default of its own",
     "default after": "KRaft keeps min.insync.replicas as a cluster default of its own",
-    "group config": "share.assignment.interval.ms is not known here",
+    "group config": "streams.assignor.name is a setting of ours",
 }
 """Steps that are answered otherwise here, and why."""
 

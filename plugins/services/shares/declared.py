@@ -10,6 +10,7 @@ from logkernel.config.values import BOOLEAN, INT, LIST, SHORT, STRING, Between, 
 
 from ..offsets_topic import SETTINGS as OFFSETS_TOPIC_SETTINGS
 
+NATURAL: Final = Between(0)
 POSITIVE: Final = Between(1)
 
 
@@ -22,6 +23,22 @@ def _row(
 BROKER_ROWS: Final = (
     _row(
         "group.share.assignors", "simple", Each(OneOf("simple"), empty=False), "Assignors of share groups.", kind=LIST
+    ),
+    Setting(
+        "group.share.assignment.interval.ms",
+        INT,
+        "1000",
+        NATURAL,
+        "Shortest time in ms between two assignments of a group.",
+        dynamic=True,
+        between=("group.share.min.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
+    ),
+    _row("group.share.min.assignment.interval.ms", "0", NATURAL, "Lower bound of group.share.assignment.interval.ms."),
+    _row(
+        "group.share.max.assignment.interval.ms",
+        "15000",
+        NATURAL,
+        "Upper bound of group.share.assignment.interval.ms.",
     ),
     _row(
         "group.share.delivery.count.limit",
@@ -155,6 +172,7 @@ GROUP_ROWS: Final = (
         above="share.heartbeat.interval.ms",
     ),
     _bounded("heartbeat.interval.ms", 1, "Time in ms between a member's heartbeats.", default="5000"),
+    _bounded("assignment.interval.ms", 0, "Shortest time in ms between two assignments of the group.", default="1000"),
     _bounded(
         "record.lock.duration.ms",
         1000,

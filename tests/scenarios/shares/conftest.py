@@ -55,6 +55,7 @@ MEMBERS = ("a", "b", "c")
 SETTINGS = (
     "offsets.topic.num.partitions=1",
     "share.coordinator.state.topic.num.partitions=1",
+    "group.share.assignment.interval.ms=0",
     "group.share.min.record.lock.duration.ms=1000",
     "log.cleaner.enable=false",
 )

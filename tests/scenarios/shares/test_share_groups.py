@@ -64,6 +64,29 @@ def test_members_share_partitions(world: Any) -> None:
     assert {row.member_id for row in rows} == set("abcde")
 
 
+def test_members_that_come_soon_after_an_assignment_wait_for_the_next_one(world: Any) -> None:
+    """Until then a new member has nothing, and the others keep what they have (KIP-1263)."""
+    world.broker.create_topic("wide", 3, {})
+    world.configure(**{"share.assignment.interval.ms": "2000"})
+    first = world.join("a", "wide")
+    assert places(first) == [0, 1, 2]
+    second = world.join("b", "wide")
+    assert (second.member_epoch, places(second)) == (first.member_epoch, [])
+    world.wait(1_999)
+    held = world.beat("a", first.member_epoch)
+    assert (held.member_epoch, places(held)) == (first.member_epoch, None)
+    world.wait(1)
+    after = world.beat("b", second.member_epoch)
+    assert places(after) == [1]
+    assert after.member_epoch > first.member_epoch
+    assert places(world.beat("a", first.member_epoch)) == [0, 2]
+    assert world.beat("b", -1).error_code == 0
+    world.crash()
+    assert places(world.beat("a", after.member_epoch)) is None, "the time of the last assignment was not kept"
+    world.configure(**{"share.assignment.interval.ms": "0"})
+    assert places(world.beat("a", after.member_epoch)) == [0, 1, 2], "0 is no interval"
+
+
 def test_more_partitions_reach_members_by_their_heartbeats(world: Any) -> None:
     from logkernel.requests.topics import CreatePartitionsRequest, CreatePartitionsTopic
 

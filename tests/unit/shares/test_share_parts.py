@@ -226,7 +226,7 @@ def test_settings_that_are_refused(own: dict[str, str]) -> None:
 
 def test_the_bounds_are_settings() -> None:
     bounded = [row for row in CONFIG.definitions.group.values() if row.between is not None]
-    assert len(bounded) == 12
+    assert len(bounded) == 13
     for row in bounded:
         assert row.between is not None
         low, high = row.between

@@ -8,8 +8,8 @@ The state is derived from the members (`STATES`). A deleted group has no records
 answers Dead.
 
 A member's epoch follows the group's: the group's epoch grows when members, subscriptions or topics change; the target
-assignment is made for that epoch; a member takes it over at its next heartbeat, at once, as share-partitions are
-shared and no other member has to release them first.
+assignment is made for that epoch, but not too soon after the one before; a member takes it over at its next heartbeat,
+at once, as share-partitions are shared and no other member has to release them first.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Group:
     recorded: bool = False
     """There is a record of the group itself."""
     assignment_epoch: int = 0
+    assigned_ms: int = 0
+    """Wall clock of the target assignment; 0: none, or by a Kafka that does not keep it."""
     members: dict[str, MemberValue] = field(factory=dict)
     targets: dict[str, TopicIdPartitions] = field(factory=dict)
     current: dict[str, CurrentValue] = field(factory=dict)
@@ -77,6 +79,7 @@ class Group:
             self.metadata_hash,
             self.recorded,
             self.assignment_epoch,
+            self.assigned_ms,
             dict(self.members),
             dict(self.targets),
             dict(self.current),
@@ -98,9 +101,9 @@ class Group:
             case Kind.GROUP, None:
                 self.recorded = False
             case Kind.TARGET, TargetValue():
-                self.assignment_epoch = value.epoch
+                self.assignment_epoch, self.assigned_ms = value.epoch, value.time_ms
             case Kind.TARGET, None:
-                self.assignment_epoch = 0
+                self.assignment_epoch = self.assigned_ms = 0
             case Kind.TARGET_MEMBER, TargetMemberValue():
                 self.targets[key.member_id] = value.partitions
             case Kind.TARGET_MEMBER, None:

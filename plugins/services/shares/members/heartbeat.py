@@ -3,7 +3,7 @@
 a heartbeat that ...                       leads to
 joins, or brings a new subscription        a new group epoch
 finds topics without share state           InitializeShareGroupState first, then the rest
-finds the group epoch ahead                a new target assignment
+finds the group epoch ahead                a new target assignment, unless the last one is too recent
 finds its own epoch behind the target      the member takes its part of the target
 says -1, or does not come in time          the member's tombstones, a new group epoch, ForgetShare
 
@@ -41,6 +41,7 @@ from logkernel.requests.share_state import (
     InitializeStateDataPartitionData,
 )
 
+from ...groups.by_epochs.targets import is_too_soon
 from .assignor import assign
 from .coordinator import GroupUpdate, ShareGroupCoordinator, session_key
 from .group import partitions_of
@@ -280,7 +281,7 @@ def _conclude(update: GroupUpdate, request: ShareGroupHeartbeatRequest, ticket: 
     if member_id not in group.members:
         coordinator.answer(ticket, refused(UnknownMemberId(f"Member {member_id} left meanwhile.")))
         return
-    if group.epoch > group.assignment_epoch:
+    if group.epoch > group.assignment_epoch and _may_assign(update):
         _assign(update)
     current, target = group.current.get(member_id), group.targets.get(member_id, {})
     moved = current is None or current.epoch != group.assignment_epoch
@@ -298,6 +299,11 @@ def _conclude(update: GroupUpdate, request: ShareGroupHeartbeatRequest, ticket: 
             assignment=_assignment(target) if told else None,
         ),
     )
+
+
+def _may_assign(update: GroupUpdate) -> bool:
+    interval_ms = int(update.coordinator.cluster.group_setting(update.group.group_id, "share.assignment.interval.ms"))
+    return not is_too_soon(update.coordinator.wall_ms, update.group.assigned_ms, interval_ms)
 
 
 def _assign(update: GroupUpdate) -> None:
