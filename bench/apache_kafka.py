@@ -174,7 +174,8 @@ class KafkaServer(Server):
     """A combined broker and controller. Only what one node forces is changed from Kafka's defaults."""
 
     brief = False
-    """For a test: a JVM that begins sooner, not the one that Kafka's launcher starts."""
+    """For a test: a JVM that begins sooner, not the one that Kafka's launcher starts. A busy machine may hold it up for
+    longer than its own controller waits by default."""
 
     def __init__(self, folder: Path, settings: dict[str, str] | None = None, version: str = VERSION) -> None:
         super().__init__(folder, settings)
@@ -206,6 +207,7 @@ class KafkaServer(Server):
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             **({} if self.version.startswith("3.") else SHARES),
+            **({"broker.session.timeout.ms": "60000"} if self.brief else {}),
             **self.settings,
         }
 
@@ -284,6 +286,7 @@ class KafkaMember(Server):
             "listeners": f"PLAINTEXT://{self.bootstrap}",
             "log.dirs": str(self.folder / "data"),
             "transaction.state.log.min.isr": "2",
+            **({"zookeeper.connection.timeout.ms": "120000"} if self.brief else {}),
             **self.settings,
         }
         path = self.folder / "server.properties"

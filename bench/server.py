@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import socket
 import struct
 import subprocess
@@ -16,12 +17,18 @@ STOP_TIMEOUT_S = 60.0
 API_VERSIONS_V0 = struct.pack(">hhih", 18, 0, 1, 5) + b"bench"
 
 
+QUIET_PORTS = (10_000, 32_768)
+"""The first that services rarely have, and the first that Linux gives to connections."""
+
+
 def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that was free a moment ago; none that Linux gives to whoever asks for any, so that nobody takes it while
+    a server starts."""
+    while True:
+        port = random.SystemRandom().randrange(*QUIET_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def free_ports(count: int) -> int:

@@ -33,8 +33,8 @@ pytest_plugins = ["parts"]
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_PREFIX = "logkernel listening on "
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 300.0
+STOP_TIMEOUT_S = 300.0
 
 
 def pytest_runtest_setup() -> None:
@@ -308,7 +308,7 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zooke
 @pytest.fixture(scope="module")
 def patient_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zookeepers.ZooKeeper]:
     """As `zookeeper_server`; a session lasts as long as it asks for, so that a machine that stalls does not end it."""
-    yield from a_zookeeper(tmp_path_factory, ("maxSessionTimeout=60000",))
+    yield from a_zookeeper(tmp_path_factory, (zookeepers.LONG_SESSIONS,))
 
 
 @pytest.fixture
@@ -320,7 +320,7 @@ def young_heap() -> Iterator[None]:
     gc.unfreeze()
 
 
-def eventually(holds: Callable[[], bool], timeout_s: float = 20.0, what: str = "condition") -> None:
+def eventually(holds: Callable[[], bool], timeout_s: float = 120.0, what: str = "condition") -> None:
     """Poll until `holds()`, where nothing can be waited on; fails with `what` after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not holds():

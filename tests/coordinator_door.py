@@ -13,7 +13,7 @@ from logkernel.plugins.transport.tcp.channel import TcpChannel
 
 PASSING = (14, 15, 16)
 """Codes of a coordinator that is not there yet, or elsewhere."""
-WAIT_S = 60.0
+WAIT_S = 180.0
 
 
 class Door:

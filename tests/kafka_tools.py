@@ -44,7 +44,7 @@ class KafkaTools:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(20)
+        self._process.wait(300)
 
     def __enter__(self) -> KafkaTools:
         return self

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 
 import apache_kafka
 from kazoo.client import KazooClient
+from zookeepers import SESSION_S, START_S
 
 Note = Callable[[int, bytes, bytes], None]
 """(the broker that was asked, request, response), both without their size."""
@@ -37,7 +38,7 @@ SETTINGS = {
     "controlled.shutdown.retry.backoff.ms": "200",
     "replica.fetch.backoff.ms": "200",
 }
-WAIT_S = 60.0
+WAIT_S = 180.0
 
 
 async def frame(reader: asyncio.StreamReader) -> bytes:
@@ -99,8 +100,8 @@ def zookeeper(folder: Path) -> Iterator[tuple[Any, KazooClient]]:
     keeper = apache_kafka.ZooKeeperServer(folder / "zookeeper")
     keeper.prepare()
     keeper.start()
-    client = KazooClient(keeper.bootstrap)
-    client.start()
+    client = KazooClient(keeper.bootstrap, SESSION_S)
+    client.start(START_S)
     try:
         yield keeper, client
     finally:

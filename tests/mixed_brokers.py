@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import kafka_with_zookeeper as with_zookeeper
 from kazoo.client import KazooClient
 from server import free_port
+from zookeepers import SESSION_S, START_S
 
 import logkernel
 from logkernel.admin import NewTopic
@@ -26,7 +27,8 @@ from logkernel.errors import KafkaError
 
 KAFKA, OURS = "kafka", "ours"
 SETTINGS: Final = {
-    "zookeeper.session.timeout.ms": "4000",
+    "zookeeper.session.timeout.ms": "10000",
+    "zookeeper.connection.timeout.ms": "120000",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.num.partitions": "1",
@@ -275,7 +277,7 @@ def members(
             made.brief = True
             made.prepare()
             kafkas[node] = made
-    client = KazooClient(zookeeper)
+    client = KazooClient(zookeeper, SESSION_S)
     try:
         for server in kafkas.values():
             server.start()
@@ -285,7 +287,7 @@ def members(
             if kind == OURS:
                 given = ("--coordination", f"zookeeper://{zookeeper}", "--node-id", str(node), *words)
                 found[node] = Member(kind, start_broker(*given, listen=f"PLAINTEXT://127.0.0.1:0{behind}"))
-        client.start()
+        client.start(START_S)
         cluster = Members(zookeeper, client, found)
         cluster.until(lambda: cluster.alive() == set(kinds), f"brokers {set(kinds)}")
         try:

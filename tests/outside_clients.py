@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
-READ_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 120.0
 
 
 @frozen

@@ -38,7 +38,7 @@ class Recorded:
 
     def __exit__(self, *exc: object) -> None:
         self._stop.set()
-        self._thread.join(60)
+        self._thread.join(300)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -54,7 +54,7 @@ class Recorded:
                     self.acknowledged[partition].append(number)
                 number += 1
 
-    def wait_for_more(self, count: int = 20, timeout_s: float = 60) -> None:
+    def wait_for_more(self, count: int = 20, timeout_s: float = 180) -> None:
         """Until so many more are acknowledged."""
         target = self.count + count
         deadline = threading.Event()
@@ -73,7 +73,7 @@ class Recorded:
         found: dict[int, list[int]] = defaultdict(list)
         with cluster.consumer(self.topic, auto_offset_reset="earliest") as consumer:
             left = {partition: set(numbers) for partition, numbers in self.acknowledged.items()}
-            for _ in range(600):
+            for _ in range(3000):
                 for record in consumer.poll(0.1):
                     found[record.partition].append(int(record.value))
                     left.get(record.partition, set()).discard(int(record.value))

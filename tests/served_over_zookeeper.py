@@ -13,15 +13,15 @@ from logkernel.remote import RemoteLog
 
 TIMEOUT_MS = 3_000
 SETTINGS = (
-    f"zookeeper.session.timeout.ms={TIMEOUT_MS}", "offsets.topic.num.partitions=2",
-    "controlled.shutdown.retry.backoff.ms=100",
+    f"zookeeper.session.timeout.ms={TIMEOUT_MS}", "zookeeper.connection.timeout.ms=120000",
+    "offsets.topic.num.partitions=2", "controlled.shutdown.retry.backoff.ms=100",
 )  # fmt: skip
 
 
 class Reached:
     """Brokers of one cluster that run, by node id, and how a test asks them."""
 
-    patience_s = 30
+    patience_s = 180
 
     def __init__(self, eventually: Callable[..., None]) -> None:
         self._eventually = eventually

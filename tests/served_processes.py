@@ -19,7 +19,7 @@ from logkernel.errors import KafkaError
 from logkernel.remote import RemoteLog
 
 READY = "logkernel listening on "
-SOON_S = 60.0
+SOON_S = 180.0
 
 
 class ServedProcesses:

@@ -21,7 +21,11 @@ from typing import Any
 
 TICK_MS = 200
 """Sessions time out after 2 to 20 ticks."""
-START_S = 60.0
+START_S = 300.0
+LONG_SESSIONS = "maxSessionTimeout=60000"
+"""Of a configuration: who asks for more than 20 ticks gets it."""
+SESSION_S = 60.0
+"""Of clients that hold no office: they are not to be taken for dead where a busy machine holds a test up."""
 QUIET_PORTS = (10_000, 32_768)
 """The first that services rarely have, and the first that Linux gives to connections."""
 MULTI = (14).to_bytes(4, "big")

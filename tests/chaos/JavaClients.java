@@ -194,11 +194,12 @@ public final class JavaClients {
         }
     }
 
+    /** With the epochs: else the next reader may ask a leader of yesterday, for which the offset is out of range. */
     private static Map<TopicPartition, OffsetAndMetadata> behind(ConsumerRecords<String, String> records) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (ConsumerRecord<String, String> record : records) {
             var place = new TopicPartition(record.topic(), record.partition());
-            offsets.put(place, new OffsetAndMetadata(record.offset() + 1));
+            offsets.put(place, new OffsetAndMetadata(record.offset() + 1, record.leaderEpoch(), ""));
         }
         return offsets;
     }

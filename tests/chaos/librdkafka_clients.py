@@ -171,12 +171,16 @@ class Clients:
             while not self.over.is_set() and time.monotonic() < ends_s:
                 next_of = {}
                 for message in self.poll(consumer, client, group):
-                    next_of[message.topic(), message.partition()] = message.offset() + 1
+                    next_of[message.topic(), message.partition()] = message
                 if next_of:
-                    offsets = [[*place, offset] for place, offset in next_of.items()]
+                    offsets = [[*place, last.offset() + 1] for place, last in next_of.items()]
                     number = self.recorder.call("commit", client, group=group, offsets=offsets)
                     try:
-                        rows = [TopicPartition(*row) for row in offsets]
+                        # With the epochs: else the next reader may ask a leader of yesterday.
+                        rows = [
+                            TopicPartition(*place, last.offset() + 1, leader_epoch=last.leader_epoch())
+                            for place, last in next_of.items()
+                        ]
                         told = consumer.commit(offsets=rows, asynchronous=False)
                     except KafkaException as error:
                         self.recorder.unknown(number, error)

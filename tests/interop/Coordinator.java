@@ -43,7 +43,7 @@ public class Coordinator {
             consumer.assign(all);
             consumer.seekToBeginning(all);
             Map<TopicPartition, Long> ends = consumer.endOffsets(all);
-            long deadline = System.currentTimeMillis() + 30_000;
+            long deadline = System.currentTimeMillis() + 180_000;
             while (all.stream().anyMatch(one -> consumer.position(one) < ends.get(one))) {
                 if (System.currentTimeMillis() > deadline) throw new IllegalStateException("the end is not reached");
                 for (ConsumerRecord<String, String> one : consumer.poll(Duration.ofMillis(200))) {

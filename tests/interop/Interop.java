@@ -34,7 +34,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 public final class Interop {
     private static final Duration POLL = Duration.ofMillis(500);
-    private static final long LIMIT_NANOS = 40_000_000_000L;
+    private static final long LIMIT_NANOS = 180_000_000_000L;
 
     public static void main(String[] args) throws Exception {
         switch (args[0]) {

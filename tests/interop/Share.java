@@ -26,7 +26,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 public final class Share {
     private static final Duration POLL = Duration.ofMillis(300);
-    private static final long LIMIT_NANOS = 40_000_000_000L;
+    private static final long LIMIT_NANOS = 180_000_000_000L;
 
     public static void main(String[] args) throws Exception {
         String bootstrap = args[1];
@@ -100,7 +100,7 @@ public final class Share {
             drain(reader, "first", 5);
             produce(bootstrap, topic, 5, 3);
             drain(reader, "second", 3);
-            reader.commitSync(Duration.ofSeconds(20)).forEach((place, error) -> print("commit", error.isPresent() ? error.get() : "ok"));
+            reader.commitSync(Duration.ofSeconds(180)).forEach((place, error) -> print("commit", error.isPresent() ? error.get() : "ok"));
         }
         produce(bootstrap, topic, 8, 2);
         try (var reader = consumer(bootstrap, topic, "implicit")) {
@@ -117,7 +117,8 @@ public final class Share {
             long quiet = 0;
             while (System.nanoTime() < end && quiet < 4) {
                 var records = reader.poll(POLL);
-                quiet = records.isEmpty() && seen.size() == 4 ? quiet + 1 : 0;
+                boolean settled = seen.size() == 4 && seen.get(2L) >= 2 && seen.get(3L) >= 3;
+                quiet = records.isEmpty() && settled ? quiet + 1 : 0;
                 for (ConsumerRecord<String, String> record : records) {
                     int times = seen.merge(record.offset(), 1, Integer::sum);
                     if (times != record.deliveryCount().get()) {
@@ -131,7 +132,7 @@ public final class Share {
                         default -> AcknowledgeType.RELEASE;
                     });
                 }
-                reader.commitSync(Duration.ofSeconds(20)).forEach((place, error) -> error.ifPresent(e -> print("error", e)));
+                reader.commitSync(Duration.ofSeconds(180)).forEach((place, error) -> error.ifPresent(e -> print("error", e)));
             }
         }
         print("seen", seen);
@@ -162,20 +163,20 @@ public final class Share {
 
     // The record is held for longer than its lock; a renewed record is polled again.
     private static void renew(String bootstrap, String topic) throws Exception {
-        configure(bootstrap, topic, "share.auto.offset.reset=earliest", "share.record.lock.duration.ms=2000");
+        configure(bootstrap, topic, "share.auto.offset.reset=earliest", "share.record.lock.duration.ms=15000");
         produce(bootstrap, topic, 0, 1);
         try (var reader = consumer(bootstrap, topic, "explicit"); var other = consumer(bootstrap, topic, "implicit")) {
             ConsumerRecord<String, String> held = one(reader);
             for (int round = 0; round < 4; round++) {
-                Thread.sleep(1000);
+                Thread.sleep(4500);
                 reader.acknowledge(held, AcknowledgeType.RENEW);
-                reader.commitSync(Duration.ofSeconds(20)).forEach((place, error) -> error.ifPresent(e -> print("error", e)));
+                reader.commitSync(Duration.ofSeconds(180)).forEach((place, error) -> error.ifPresent(e -> print("error", e)));
                 held = one(reader);
                 print("other", other.poll(Duration.ofMillis(100)).count());
             }
             print("deliveries", held.deliveryCount().get());
             reader.acknowledge(held, AcknowledgeType.ACCEPT);
-            reader.commitSync(Duration.ofSeconds(20)).forEach((place, error) -> print("commit", error.isPresent() ? error.get() : "ok"));
+            reader.commitSync(Duration.ofSeconds(180)).forEach((place, error) -> print("commit", error.isPresent() ? error.get() : "ok"));
         }
     }
 
@@ -183,12 +184,14 @@ public final class Share {
         configure(bootstrap, topic, "share.auto.offset.reset=earliest");
         Set<Long> seen = new TreeSet<>();
         int[] each = new int[2];
+        int sent = 0;
         int twice = 0;
         try (var one = consumer(bootstrap, topic, "implicit"); var two = consumer(bootstrap, topic, "implicit")) {
             var readers = List.of(one, two);
             long end = System.nanoTime() + LIMIT_NANOS;
-            for (int sent = 0; (sent < 300 || seen.size() < 300) && System.nanoTime() < end;) {
-                if (sent < 300) {
+            // Whoever joins later is sent more, until it was given some.
+            while ((sent < 300 || seen.size() < sent || each[0] == 0 || each[1] == 0) && System.nanoTime() < end) {
+                if (sent < 300 || seen.size() == sent) {
                     produce(bootstrap, topic, sent, 30);
                     sent += 30;
                 }
@@ -200,7 +203,7 @@ public final class Share {
                 }
             }
         }
-        print("seen", seen.size());
+        print("missing", sent - seen.size());
         print("twice", twice);
         print("both", each[0] > 0 && each[1] > 0);
     }
@@ -212,7 +215,7 @@ public final class Share {
         try (Admin admin = Admin.create(settings(bootstrap))) {
             try (var reader = consumer(bootstrap, topic, "implicit")) {
                 drain(reader, "first", 10);
-                reader.commitSync(Duration.ofSeconds(20));
+                reader.commitSync(Duration.ofSeconds(180));
                 var described = admin.describeShareGroups(List.of(topic)).all().get().get(topic);
                 print("state", described.groupState());
                 print("members", described.members().size());

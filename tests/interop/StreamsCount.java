@@ -46,7 +46,7 @@ public final class StreamsCount {
         while (words.hasNext()) {
             String word = words.next();
             if (word.equals("close")) {
-                streams.close(Duration.ofSeconds(30));
+                streams.close(Duration.ofSeconds(120));
                 System.out.println("closed");
                 return;
             }

@@ -15,7 +15,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.common.utils.Exit;
 
 public class ToolSteps {
-    static final long PATIENCE_MS = 40_000;
+    static final long PATIENCE_MS = 180_000;
     static volatile CompletableFuture<Integer> ended = new CompletableFuture<>();
 
     /** A tool that exits is left standing where it does: what it catches must not see it. */

@@ -17,7 +17,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 public final class Transactions {
     private static final Duration POLL = Duration.ofMillis(500);
-    private static final long LIMIT_NANOS = 60_000_000_000L;
+    private static final long LIMIT_NANOS = 180_000_000_000L;
 
     public static void main(String[] args) {
         switch (args[0]) {

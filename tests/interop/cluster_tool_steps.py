@@ -49,7 +49,7 @@ class Steps:
         producer = Producer({"bootstrap.servers": self.cluster.bootstrap, "acks": "all"})
         for number in range(count):
             producer.produce(topic, b"%d" % number, partition=partition, timestamp=1_000 + number)
-            assert producer.flush(30) == 0
+            assert producer.flush(180) == 0
 
     def whole(self, *topics: str) -> None:
         """All replicas are in sync."""
@@ -76,7 +76,7 @@ class Steps:
     def _settings(self, node: int) -> list[tuple[str, str | None]]:
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
         resource = ConfigResource(ConfigResource.Type.BROKER, str(node))
-        return [(name, one.value) for name, one in admin.describe_configs([resource])[resource].result(30).items()]
+        return [(name, one.value) for name, one in admin.describe_configs([resource])[resource].result(180).items()]
 
     def led(self, topic: str, leader: int) -> None:
         self.cluster.until(lambda: self.cluster.rows(topic)[0].leader == leader, f"broker {leader} leads {topic}")

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 
 PARTITIONS = 4
-WAIT_S = 60.0
+WAIT_S = 180.0
 
 
 def fill(bootstrap: str, topic: str, count: int, start: int = 0) -> None:

@@ -75,21 +75,21 @@ def produce(bootstrap: str, topic: str, partition: int, numbers: range, codec: s
 
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "batch.num.messages": 50})
     send(producer, topic, partition, numbers)
-    assert producer.flush(30) == 0
+    assert producer.flush(180) == 0
 
 
 def transact(bootstrap: str, topic: str, partition: int, end: str, numbers: range) -> None:
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"spark-{end}"})
-    producer.init_transactions(30)
+    producer.init_transactions(180)
     producer.begin_transaction()
     send(producer, topic, partition, numbers)
-    producer.flush(30)
+    producer.flush(180)
     if end == "commit":
-        producer.commit_transaction(30)
+        producer.commit_transaction(180)
     else:
-        producer.abort_transaction(30)
+        producer.abort_transaction(180)
 
 
 def send(producer: Any, topic: str, partition: int, numbers: range) -> None:
@@ -155,11 +155,11 @@ def compacted(cluster: Cluster, topic: str, eventually: Any) -> None:
 
         def small() -> bool:
             append(next(later), b"last")  # closes a segment: its time is 300 ms and more behind
-            assert producer.flush(30) == 0
+            assert producer.flush(180) == 0
             keys: list[Any] = log.table(topic, columns=["key"]).read_all()["key"].to_pylist()
             return keys.count(b"often") == 1
 
-        eventually(small, 60, "compaction")
+        eventually(small, 240, "compaction")
 
 
 def delete_before(bootstrap: str, topic: str, offset: int, partition: int = 0) -> None:
@@ -168,4 +168,4 @@ def delete_before(bootstrap: str, topic: str, offset: int, partition: int = 0) -
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
-        future.result(30)
+        future.result(180)

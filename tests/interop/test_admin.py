@@ -62,12 +62,12 @@ def answered(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory)
         assert serving.stdout is not None
         bootstrap = serving.stdout.readline().removeprefix("logkernel listening on ").split()[0]
         steps_command = apache_kafka.java("AdminSteps", bootstrap, str(second), classpath=str(classes))
-        done = subprocess.run(steps_command, capture_output=True, text=True, timeout=240)
+        done = subprocess.run(steps_command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         yield steps(done.stdout)
     finally:
         serving.terminate()
-        serving.wait(20)
+        serving.wait(300)
 
 
 def test_the_same_steps_were_made(answered: dict[str, str]) -> None:

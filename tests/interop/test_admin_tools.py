@@ -21,7 +21,7 @@ def tool(apache_kafka: ModuleType, broker_session: Any) -> Any:
 
     def run(name: str, *arguments: str, fails: bool = False) -> str:
         command = apache_kafka.java(name, "--bootstrap-server", broker_session.bootstrap, *arguments)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert fails or done.returncode == 0, done.stdout + done.stderr
         return done.stdout + (done.stderr if fails else "")
 
@@ -103,7 +103,7 @@ def test_kafka_leader_election(tool: Any, topic: str) -> None:
 def test_kafka_cluster(apache_kafka: ModuleType, broker_session: Any) -> None:
     for command, told in (("cluster-id", "Cluster ID: "), ("list-endpoints", "127.0.0.1")):
         tool = ["org.apache.kafka.tools.ClusterTool", command, "--bootstrap-server", broker_session.bootstrap]
-        done = subprocess.run(apache_kafka.java(*tool), capture_output=True, text=True, timeout=90)
+        done = subprocess.run(apache_kafka.java(*tool), capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         assert told in done.stdout
 
@@ -130,25 +130,25 @@ def test_confluent_kafka(broker_session: Any, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker_session.bootstrap})
     where = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ann", "*")
     binding = AclBinding(*where, AclOperation.READ, AclPermissionType.ALLOW)
-    assert admin.create_acls([binding])[binding].result(20) is None
+    assert admin.create_acls([binding])[binding].result(120) is None
     asked = AclBindingFilter(ResourceType.TOPIC, topic, ResourcePatternType.MATCH, None, None, AclOperation.ANY,
                              AclPermissionType.ANY)  # fmt: skip
-    assert admin.describe_acls(asked).result(20) == [binding]
-    assert admin.delete_acls([asked])[asked].result(20) == [binding]
+    assert admin.describe_acls(asked).result(120) == [binding]
+    assert admin.delete_acls([asked])[asked].result(120) == [binding]
 
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
-    admin.alter_user_scram_credentials([UserScramCredentialUpsertion(topic, info, b"secret")])[topic].result(20)
-    found = admin.describe_user_scram_credentials([topic])[topic].result(20)
+    admin.alter_user_scram_credentials([UserScramCredentialUpsertion(topic, info, b"secret")])[topic].result(120)
+    found = admin.describe_user_scram_credentials([topic])[topic].result(120)
     assert [(one.mechanism, one.iterations) for one in found.scram_credential_infos] == [(info.mechanism, 8192)]
     deletion = UserScramCredentialDeletion(topic, ScramMechanism.SCRAM_SHA_512)
-    admin.alter_user_scram_credentials([deletion])[topic].result(20)
+    admin.alter_user_scram_credentials([deletion])[topic].result(120)
     with pytest.raises(KafkaException, match="no such credential"):
-        admin.alter_user_scram_credentials([deletion])[topic].result(20)
+        admin.alter_user_scram_credentials([deletion])[topic].result(120)
 
     group = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[
         ConfigEntry("log.cleaner.backoff.ms", "7", incremental_operation=AlterConfigOpType.SET)])  # fmt: skip
-    admin.incremental_alter_configs([group])[group].result(20)
-    cluster = admin.describe_cluster(include_authorized_operations=True).result(20)
+    admin.incremental_alter_configs([group])[group].result(120)
+    cluster = admin.describe_cluster(include_authorized_operations=True).result(120)
     assert AclOperation.ALTER in cluster.authorized_operations
 
 
@@ -175,7 +175,7 @@ class Load:
         from confluent_kafka import Producer
 
         self.producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5,
-                                  "message.timeout.ms": 120_000})  # fmt: skip
+                                  "message.timeout.ms": 300_000})  # fmt: skip
         self.acknowledged: list[int] = []
         self.failed: list[Any] = []
         self._stop = threading.Event()
@@ -213,7 +213,7 @@ def move(apache_kafka: ModuleType, bootstrap: str, target: Path, plan: Path) -> 
     plan.write_text(f'{{"version":1,"partitions":[{row}]}}')
     reassign = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
     given = ["--bootstrap-server", bootstrap, "--reassignment-json-file", str(plan), "--execute"]
-    done = subprocess.run(apache_kafka.java(reassign, *given), capture_output=True, text=True, timeout=90)
+    done = subprocess.run(apache_kafka.java(reassign, *given), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -225,7 +225,7 @@ def read_all(bootstrap: str, count: int) -> None:
     consumer.assign([TopicPartition("t", 0, 0)])
     seen = 0
     while seen < count:
-        messages = consumer.consume(5000, 10)
+        messages = consumer.consume(5000, 120)
         assert messages, f"{seen} of {count}"
         for message in messages:
             assert message.error() is None
@@ -243,7 +243,7 @@ def test_a_log_moves_under_load(start_broker: Any, apache_kafka: ModuleType, tmp
     broker = start_broker("--set", f"{setting}={rate}", data=Path(f"{one},{two}"))
     load = Load(broker.bootstrap)
     load.send(30_000)
-    assert load.producer.flush(60) == 0
+    assert load.producer.flush(300) == 0
     (own,) = (path for path in (one, two) if (path / "t-0").is_dir())
     target = two if own == one else one
     with load:
@@ -253,11 +253,11 @@ def test_a_log_moves_under_load(start_broker: Any, apache_kafka: ModuleType, tmp
             broker.kill()
             broker.arguments = ("--set", f"{setting}={unlimited}")
             broker.restart()
-        for _ in range(600):
+        for _ in range(3000):
             if (target / "t-0").is_dir() and not list(own.glob("t-0*")):  # its folder is renamed, and removed later
                 break
             time.sleep(0.1)
-    assert load.producer.flush(60) == 0
+    assert load.producer.flush(300) == 0
     assert not load.failed
     assert (target / "t-0").is_dir()
     assert not list(own.glob("t-0*"))

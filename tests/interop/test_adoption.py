@@ -17,8 +17,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from logkernel.storage.checkpoints import CLEAN_SHUTDOWN, RECOVERY_POINTS
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
-WAIT_S = 60.0
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+WAIT_S = 180.0
 PARTITIONS = 2
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ISOLATIONS = ("read_uncommitted", "read_committed")

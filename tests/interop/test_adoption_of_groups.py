@@ -15,8 +15,8 @@ from test_adoption import complaints
 from test_share_confluent import consumer as share_consumer
 from test_share_confluent import from_the_start, poll_until
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
-WAIT_S = 60.0
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+WAIT_S = 180.0
 PARTITIONS = 2
 RECORDS = 40
 PROTOCOLS = {

@@ -19,7 +19,7 @@ from test_streams_groups import PARTITIONS, SETTINGS, WAIT_S, Application, Insta
 import logkernel
 from logkernel.admin import GroupDescription
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 LONG = {"group.streams.session.timeout.ms": "45000", "group.streams.num.standby.replicas": "1"}
 """Members outlive a change of brokers."""
 ALL = {**SETTINGS, **LONG, "offsets.topic.num.partitions": "1"}

@@ -88,8 +88,8 @@ def endpoint(client: Any, node: int, listener: str = "BROKERS") -> tuple[str, in
 
 @contextmanager
 def zookeeper(address: str) -> Iterator[KazooClient]:
-    client = KazooClient(address)
-    client.start()
+    client = KazooClient(address, zookeepers.SESSION_S)
+    client.start(zookeepers.START_S)
     try:
         yield client
     finally:
@@ -138,11 +138,11 @@ def ann(folder: Path, protocol: str) -> dict[str, str]:
 def test_three_brokers_lose_nothing_when_one_is_killed(
     protocol: str,
     tmp_path: Path,
-    zookeeper_server: zookeepers.ZooKeeper,
+    patient_zookeeper: zookeepers.ZooKeeper,
     start_broker: Callable[..., Any],
     eventually: Callable[..., None],
 ) -> None:
-    address = f"{zookeeper_server.address}/between-{protocol}"
+    address = f"{patient_zookeeper.address}/between-{protocol}"
     served = Served(f"zookeeper://{address}", start_broker, eventually)
     settings = scram(tmp_path) if protocol == "SASL_SSL" else mutual_tls(tmp_path)
     listen = LISTEN if protocol == "SASL_SSL" else f"{LISTEN},CONTROL://127.0.0.1:0"
@@ -185,14 +185,14 @@ def test_three_brokers_lose_nothing_when_one_is_killed(
 
 def test_brokers_of_both_kinds_follow_each_other(
     tmp_path: Path,
-    zookeeper_server: zookeepers.ZooKeeper,
+    patient_zookeeper: zookeepers.ZooKeeper,
     start_broker: Callable[..., Any],
     apache_kafka: ModuleType,
 ) -> None:
     """Each leads and follows under a controller of each kind; one with a wrong password gets nothing until it has the
     right one; a user who is no broker gets the same answers of both."""
-    address = f"{zookeeper_server.address}/between-kinds"
-    with zookeeper(zookeeper_server.address) as client:
+    address = f"{patient_zookeeper.address}/between-kinds"
+    with zookeeper(patient_zookeeper.address) as client:
         client.ensure_path("/between-kinds")
     given = ["--zookeeper", address, "--entity-type", "users", "--entity-name", "broker"]
     added = ["--alter", "--add-config", f"SCRAM-SHA-512=[iterations=4096,password={PASSWORD}]"]

@@ -49,7 +49,7 @@ class Writing:
     def __exit__(self, *exc: object) -> None:
         self._stop.set()
         self._thread.join()
-        assert self._producer.flush(60) == 0
+        assert self._producer.flush(300) == 0
 
     def _run(self) -> None:
         number = 0
@@ -64,7 +64,7 @@ class Writing:
 
     def wait_for_more(self) -> None:
         target, waiting = len(self.acknowledged) + AFTER_EACH_FAULT, threading.Event()
-        for _ in range(6000):
+        for _ in range(18_000):
             if len(self.acknowledged) >= target:
                 return
             waiting.wait(0.01)
@@ -107,7 +107,7 @@ def test_librdkafka_loses_nothing(cluster: Cluster, fault: Callable[[Cluster, Wr
             writing.wait_for_more()
     consumer = kafka.KafkaConsumer(
         TOPIC, bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest", group_id="judge",
-        consumer_timeout_ms=20_000,
+        consumer_timeout_ms=180_000,
     )  # fmt: skip
     found: list[int] = []
     for record in consumer:

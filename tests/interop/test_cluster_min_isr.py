@@ -40,7 +40,7 @@ def cut_leader_off(cluster: Cluster) -> None:
 
 
 def wait_until_alone(cluster: Cluster) -> None:
-    deadline_s, waiting = time.monotonic() + 30, threading.Event()
+    deadline_s, waiting = time.monotonic() + 180, threading.Event()
     while len(cluster.isr(TOPIC)) > 1:
         assert time.monotonic() < deadline_s, f"{cluster.isr(TOPIC)} are in sync"
         waiting.wait(0.01)
@@ -61,7 +61,7 @@ def test_librdkafka_goes_on_after_the_isr_was_too_small_and_doubles_nothing(clus
          "linger.ms": 0, "retry.backoff.ms": 50, "log_level": 0}
     )  # fmt: skip
     producer.produce(TOPIC, b"-1", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(300) == 0
     cut_leader_off(cluster)
     for number in NUMBERS:
         producer.produce(TOPIC, b"%d" % number, partition=0, on_delivery=lambda error, _: errors.append(error))
@@ -69,7 +69,7 @@ def test_librdkafka_goes_on_after_the_isr_was_too_small_and_doubles_nothing(clus
     wait_until_alone(cluster)
     assert producer.flush(2) == RECORDS, "nothing is acknowledged below min.insync.replicas"
     cluster.heal()
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     assert errors == [None] * RECORDS
     assert read(cluster, RECORDS + 1) == [-1, *NUMBERS]
 
@@ -79,8 +79,9 @@ def test_the_java_client_goes_on_after_the_isr_was_too_small_and_doubles_nothing
 ) -> None:
     command = apache_kafka.java(
         "org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", cluster.bootstrap_servers, "--topic", TOPIC,
-        "--timeout", "5", "--request-required-acks", "all", "--request-timeout-ms", "1000", "--command-property",
-        "enable.idempotence=true",
+        "--timeout", "5", "--request-required-acks", "all", "--request-timeout-ms", "1000",
+        "--message-send-max-retries", "1000000", "--command-property", "enable.idempotence=true",
+        "--command-property", "delivery.timeout.ms=300000",
     )  # fmt: skip
     producer = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert producer.stdin is not None
@@ -93,7 +94,7 @@ def test_the_java_client_goes_on_after_the_isr_was_too_small_and_doubles_nothing
         producer.stdin.flush()
         wait_until_alone(cluster)
         cluster.heal()
-        _, told = producer.communicate(timeout=60)
+        _, told = producer.communicate(timeout=300)
     finally:
         producer.kill()
     assert producer.returncode == 0, told

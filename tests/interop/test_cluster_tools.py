@@ -51,11 +51,11 @@ def test_tools_print_of_a_cluster_what_they_print_of_kafkas(
     apache_kafka: ModuleType,
     tmp_path: Path,
     start_broker: Callable[..., Any],
-    zookeeper_server: zookeepers.ZooKeeper,
+    patient_zookeeper: zookeepers.ZooKeeper,
 ) -> None:
     command = kafka_tools.command(apache_kafka, tmp_path, apache_kafka.OLDER)
     lines: list[str] = []
-    address = f"{zookeeper_server.address}/tools-{kinds}"
+    address = f"{patient_zookeeper.address}/tools-{kinds}"
     with members(tmp_path, address, cluster_tool_steps.CLUSTERS[kinds], start_broker) as cluster:
         cluster_tool_steps.run(cluster, command, lines.append)
     found = coordinator_steps.by_name("\n".join(lines))

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
 pytestmark = pytest.mark.interop
-WAIT_S = 20
+WAIT_S = 120
 
 
 @pytest.fixture

@@ -9,12 +9,14 @@ from confluent_kafka import Consumer, ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 from group_members import PARTITIONS, WAIT_S, fill, poll_until, shares, subscribed
 
+import logkernel
+
 pytestmark = pytest.mark.interop
 
 
 def member(bootstrap: str, group: str, topic: str, protocol: str = "consumer", **more: str) -> Consumer:
     if protocol == "classic":
-        more = {"session_timeout_ms": "10000", "heartbeat_interval_ms": "500", **more}
+        more = {"session_timeout_ms": "45000", "heartbeat_interval_ms": "500", **more}
     return subscribed(bootstrap, group, topic, group_protocol=protocol, **more)
 
 
@@ -25,9 +27,8 @@ def described(bootstrap: str, group: str) -> Any:
 
 @pytest.fixture(scope="module")
 def quick(start_module_broker: Any) -> Any:
-    """A broker whose members beat often and have short sessions, so that a rebalance takes no long time."""
-    settings = {"min.heartbeat.interval.ms": 300, "heartbeat.interval.ms": 300}
-    settings |= {"min.session.timeout.ms": 6_000, "session.timeout.ms": 6_000}
+    """A broker whose members beat often, so that a rebalance takes no long time."""
+    settings = {"min.heartbeat.interval.ms": 300, "heartbeat.interval.ms": 300, "min.session.timeout.ms": 6_000}
     words = [word for name, value in settings.items() for word in ("--set", f"group.consumer.{name}={value}")]
     return start_module_broker(*words)
 
@@ -105,6 +106,8 @@ def test_a_live_group_goes_to_the_new_protocol_and_back(quick: Any, topic: str, 
 def test_java_members_share(java: Any, quick: Any, topic: str, make_topic: Any, by_pattern: bool) -> None:
     """Static members: the first closes, and its partitions stay with its name until its session ends."""
     make_topic(quick.bootstrap, topic, PARTITIONS)
+    with logkernel.connect(quick.bootstrap) as log, log.admin() as admin:
+        admin.alter_configs({("group", topic): {"consumer.session.timeout.ms": 15_000}})
     rows = java.run("members", quick.bootstrap, topic, topic, f"{topic[:-2]}.*" if by_pattern else "")
     assert rows[:3] == [["shares", "[4]"], ["shares", "[2, 2]"], ["described", "Consumer Stable uniform 2"]]
     assert rows[3:] == [["shares", "[4]"]]

@@ -13,7 +13,7 @@ import coordinator_steps
 import pytest
 
 HERE = Path(__file__).resolve().parent
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 ASKED = coordinator_steps.by_name((HERE / "kafka-4.3.1-coordinator-steps.txt").read_text())
 TOLD_ONCE = (

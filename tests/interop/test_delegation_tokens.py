@@ -129,7 +129,7 @@ def token_of(printed: str) -> tuple[str, str]:
 def known(place: Place, ready: Callable[[Any], bool]) -> None:
     """Wait: Kafka answers before its brokers and its controller go by what it said."""
     with logkernel.connect(place.clear, **settings("ann")) as log, log.admin() as admin:
-        deadline_s = time.monotonic() + 30
+        deadline_s = time.monotonic() + 180
         while not ready(admin):
             assert time.monotonic() < deadline_s
 
@@ -161,7 +161,7 @@ def steps(place: Place) -> None:
     ask = place.tokens
     made = ask("ann", "--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob")
     token_id, hmac = token_of(made)
-    ask("ann", "--create", "--max-life-time-period", "60000", "--owner-principal", "User:bob")
+    ask("ann", "--create", "--max-life-time-period", "3600000", "--owner-principal", "User:bob")
     ask("ann", "--create", "--max-life-time-period", "-1", "--owner-principal", "User:eve")
     ask("ann", "--create", "--max-life-time-period", "-1", "--renewer-principal", "Group:bob")
     with logkernel.connect(place.plain) as log, log.admin() as admin:
@@ -195,7 +195,7 @@ def _works(place: Place, token_id: str, hmac: str) -> None:
     assert "3 records sent" in sent.text, sent.text
     read = place.tool(
         "consumer.ConsoleConsumer", "token", "--topic", "orders", "--group", "workers", "--from-beginning",
-        "--max-messages", "3", "--timeout-ms", "20000", "--command-config", file,
+        "--max-messages", "3", "--timeout-ms", "180000", "--command-config", file,
     )  # fmt: skip
     assert "Processed a total of 3 messages" in read.text, read.text
     for words in (["--create", "--max-life-time-period", "-1"], ["--describe"]):
@@ -215,13 +215,13 @@ def _fails(place: Place, token_id: str, hmac: str) -> None:
 def _ours(place: Place) -> None:
     """Our clients do the same."""
     with logkernel.connect(place.clear, **settings("ann")) as log, log.admin() as admin:
-        token = admin.create_delegation_token(renewers=["User:bob"], max_lifetime_ms=60_000)
+        token = admin.create_delegation_token(renewers=["User:bob"], max_lifetime_ms=3_600_000)
         assert (token.owner, token.requester, token.renewers) == ("User:ann", "User:ann", ("User:bob",))
         known(place, lambda other: token in other.describe_delegation_token(["User:bob"]))
-        assert admin.renew_delegation_token(token.hmac, renew_period_ms=30_000) < token.max_ms
+        assert admin.renew_delegation_token(token.hmac, renew_period_ms=1_800_000) < token.max_ms
         with logkernel.connect(place.clear, **by_token(token.token_id, token.password, "SCRAM-SHA-512")) as worker:
             with worker.producer() as producer:
-                assert producer.send("orders", b"ours").result(30).offset == 3
+                assert producer.send("orders", b"ours").result(180).offset == 3
             with worker.admin() as refused, pytest.raises(e.DelegationTokenRequestNotAllowed):
                 refused.create_delegation_token()
         with pytest.raises(e.DelegationTokenAuthorizationFailed):
@@ -253,10 +253,10 @@ def test_kafkas_tools_and_our_clients_find_the_same_at_both(
 
 @pytest.fixture
 def beside(
-    apache_kafka: ModuleType, zookeeper_server: zookeepers.ZooKeeper, start_broker: Callable[..., Any], tmp_path: Path
+    apache_kafka: ModuleType, patient_zookeeper: zookeepers.ZooKeeper, start_broker: Callable[..., Any], tmp_path: Path
 ) -> Iterator[tuple[str, str, KazooClient]]:
     """The addresses of SASL_PLAINTEXT of a broker of Kafka 3.9 and of one of ours, in one cluster, and its nodes."""
-    place = f"{zookeeper_server.address}/tokens"
+    place = f"{patient_zookeeper.address}/tokens"
     given = {name: value for name, value in SETTINGS.items() if name not in ("authorizer.class.name", "super.users")}
     given["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,CLEAR:SASL_PLAINTEXT"
     kafka = apache_kafka.KafkaMember(tmp_path / "kafka", 1, place, given)
@@ -264,7 +264,7 @@ def beside(
     kafka.settings = {**given, "listeners": f"PLAINTEXT://{kafka.bootstrap},CLEAR://{clear}"}
     kafka.brief = True
     kafka.prepare()
-    nodes = KazooClient(place)
+    nodes = KazooClient(place, zookeepers.SESSION_S)
     try:
         kafka.start()
         words = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
@@ -273,7 +273,7 @@ def beside(
             *words, "--set", "inter.broker.listener.name=PLAINTEXT",
             listen="PLAINTEXT://127.0.0.1:0,CLEAR://127.0.0.1:0",
         )  # fmt: skip
-        nodes.start()
+        nodes.start(zookeepers.START_S)
         yield clear, ours.addresses[1], nodes
     finally:
         nodes.stop()
@@ -302,15 +302,15 @@ def test_brokers_of_kafka_3_9_and_ours_share_tokens(
         read = zookeeper_tokens.fact(theirs.token_id, node)
         assert json.loads(zookeeper_tokens.data(read)) == json.loads(node)
         made = at_ours.create_delegation_token(renewers=["User:bob"])
-        eventually(lambda: works(ours, theirs), 30, "Kafka's token lets in at ours")
-        eventually(lambda: works(kafka, made), 30, "our token lets in at Kafka's")
+        eventually(lambda: works(ours, theirs), 180, "Kafka's token lets in at ours")
+        eventually(lambda: works(kafka, made), 180, "our token lets in at Kafka's")
         for here, there in ((at_kafka, at_ours), (at_ours, at_kafka)):
-            ends_ms = here.renew_delegation_token(made.hmac, renew_period_ms=60_000)
+            ends_ms = here.renew_delegation_token(made.hmac, renew_period_ms=3_600_000)
             eventually(
                 lambda ends_ms=ends_ms, there=there: (
                     ends_ms in [token.expires_ms for token in there.describe_delegation_token()]
                 ),
-                30,
+                180,
                 "the other one knows when the token ends",
             )
         assert {token.token_id: token.hmac for token in at_kafka.describe_delegation_token()} == {
@@ -318,6 +318,6 @@ def test_brokers_of_kafka_3_9_and_ours_share_tokens(
         }
         at_kafka.expire_delegation_token(made.hmac)
         at_ours.expire_delegation_token(theirs.hmac)
-        eventually(lambda: not works(ours, made), 30, "a token that Kafka removed is gone")
-        eventually(lambda: not works(kafka, theirs), 30, "a token that we removed is gone")
+        eventually(lambda: not works(ours, made), 180, "a token that Kafka removed is gone")
+        eventually(lambda: not works(kafka, theirs), 180, "a token that we removed is gone")
     assert nodes.get_children(zookeeper_tokens.TOKENS) == []

@@ -26,6 +26,7 @@ from kerberos_logins import MODULE, fill
 from kerberos_logins import login as jaas
 from outside_tools import missing
 from secure_clients import VALUES, Java, Login, Refused, Write
+from sessions import keeps_its_connections
 
 import logkernel
 from logkernel import aio
@@ -189,8 +190,8 @@ def test_a_token_with_a_flipped_bit_is_refused(realm: Realm, new_server: Callabl
 
 
 def test_tickets_are_shared_until_four_fifths_of_their_lifetime(realm: Realm) -> None:
-    tickets = gss.KeytabTickets(str(realm.kdc.keytab("fleeting", options='-maxlife "2 sec"')), "fleeting")
-    deadline = time.monotonic() + 60
+    tickets = gss.KeytabTickets(str(realm.kdc.keytab("fleeting", options='-maxlife "12 sec"')), "fleeting")
+    deadline = time.monotonic() + 180
     for _ in range(2):  # the second uses the first one's cache again
         first = tickets.current()
         assert tickets.current() is first
@@ -253,7 +254,7 @@ def roundtrip(bootstrap: str, settings: dict[str, Any], topic: str) -> list[byte
     with logkernel.connect(bootstrap, **settings) as log:
         with log.producer() as producer:
             for value in VALUES:
-                producer.send(topic, value, partition=0).result(60)
+                producer.send(topic, value, partition=0).result(180)
         with log.consumer(topic, auto_offset_reset="earliest") as consumer:
             seen: list[bytes] = []
             while len(seen) < len(VALUES):
@@ -281,11 +282,7 @@ def test_our_clients_get_in(broker: Any, realm: Realm, tmp_path: Path) -> None:
 def test_a_session_outlives_the_brokers_limit(broker: Any, realm: Realm) -> None:
     """`connections.max.reauth.ms` is 2 s there, and the clients' tickets last for an hour."""
     with logkernel.connect(broker.bootstrap, **ours(realm.alice)) as log, log.producer(linger_ms=0) as producer:
-        first = producer.send("t", b"first").result(60).timestamp_ms
-        made = producer.metrics()["connection-creation-total"]
-        while producer.send("t", b"more").result(60).timestamp_ms < first + 3_000:
-            pass
-        assert producer.metrics()["connection-creation-total"] == made, "the same connections"
+        keeps_its_connections(producer, "t", 3_000)
 
 
 def test_tokens_without_headers_end_without_an_answer(broker: Any, realm: Realm) -> None:
@@ -298,7 +295,7 @@ def test_tokens_without_headers_end_without_an_answer(broker: Any, realm: Realm)
         (size,) = struct.unpack(">i", link.recv(4, socket.MSG_WAITALL))
         return link.recv(size, socket.MSG_WAITALL) if size else b""
 
-    with socket.create_connection((host, port), 30) as link:
+    with socket.create_connection((host, port), 180) as link:
         assert ask(struct.pack(">hhih", 17, 0, 7, -1) + b"\0\x06GSSAPI").startswith(b"\0\0\0\x07\0\0")
         offer = ask(half.respond(ask(half.respond(b"") or b"")) or b"")
         last = half.respond(offer) or b""
@@ -319,12 +316,12 @@ WRONG: dict[str, tuple[Callable[[Realm], dict[str, Any]], str]] = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_tokens_that_are_refused_again_are_counted_in_the_log(broker: Any) -> None:
     """Anybody may send them, before a login."""
     host, port = broker.addresses[0].rsplit(":", 1)
     for _ in range(50):
-        with socket.create_connection((host, int(port)), 60) as link, link.makefile("rb") as answers:
+        with socket.create_connection((host, int(port)), 180) as link, link.makefile("rb") as answers:
             for request in (handshake("GSSAPI"), authenticate(b"junk")):
                 link.sendall(request)
                 size = int.from_bytes(answers.read(4))
@@ -373,8 +370,8 @@ def test_librdkafka_gets_in_by_tls(kcat: str, broker: Any, realm: Realm) -> None
     rows["ssl.ca.location"] = str(realm.files / "ca.pem")
     words = [word for name, value in rows.items() for word in ("-X", f"{name}={value}")]
     command = [kcat, "-b", broker.addresses[1], *words, "-t", "librdkafka"]
-    subprocess.run([*command, "-P", "-p", "0"], input=b"one\ntwo\n", check=True, timeout=60)
-    read = subprocess.run([*command, "-C", "-o", "beginning", "-e", "-q"], capture_output=True, check=True, timeout=60)
+    subprocess.run([*command, "-P", "-p", "0"], input=b"one\ntwo\n", check=True, timeout=300)
+    read = subprocess.run([*command, "-C", "-o", "beginning", "-e", "-q"], capture_output=True, check=True, timeout=300)
     assert read.stdout.split() == VALUES
 
 
@@ -437,11 +434,7 @@ def test_our_clients_get_into_apache_kafka(kafka: list[str], realm: Realm) -> No
     assert roundtrip(kafka[1], zoe(realm, **by_tls(realm)), "by-another-realm") == VALUES
     with logkernel.connect(kafka[0], **as_librdkafka(realm.bob, "bob")) as log:
         with log.producer(linger_ms=0) as producer:
-            first = producer.send("by-keytab", b"first").result(60).timestamp_ms
-            made = producer.metrics()["connection-creation-total"]
-            while producer.send("by-keytab", b"more").result(60).timestamp_ms < first + 3_500:
-                pass
-            assert producer.metrics()["connection-creation-total"] == made, "authenticated again, as it asks for"
+            keeps_its_connections(producer, "by-keytab", 3_500)  # it authenticates again, as Kafka asks for
         with log.consumer(group="g", auto_offset_reset="earliest") as consumer:
             consumer.subscribe("by-keytab")
             assert consumer.poll(60)
@@ -505,5 +498,5 @@ def test_brokers_log_in_at_each_other(realm: Realm) -> None:
     with Cluster(2, listen=dict.fromkeys((1, 2), listeners), over_sockets=True, overrides=overrides) as cluster:
         cluster.create_topic("t", 1, replication_factor=2, min_insync_replicas=2)
         with cluster.producer(acks="all") as producer:
-            producer.send("t", b"one").result(30)
+            producer.send("t", b"one").result(180)
         cluster.wait_for_isr("t", 0, 2)

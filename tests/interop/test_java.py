@@ -42,7 +42,7 @@ def tool(apache_kafka: ModuleType, broker_session: Any) -> Any:
 
     def run(name: str, *arguments: str, stdin: str = "") -> str:
         command = apache_kafka.java(name, "--bootstrap-server", broker_session.bootstrap, *arguments)
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

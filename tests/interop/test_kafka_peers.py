@@ -67,14 +67,14 @@ def cluster(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
             port = loop.listen(success(kept.note, 2), 0)
             epoch = register(client, 2, port)
             admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-            until(lambda: len(admin.list_topics(timeout=20).brokers) == 2, "broker 2")
+            until(lambda: len(admin.list_topics(timeout=120).brokers) == 2, "broker 2")
             new = [NewTopic("t", 1, replica_assignment=[[1, 2]]), NewTopic("led", 1, replica_assignment=[[2, 1]])]
             for future in admin.create_topics(new).values():
-                future.result(30)
+                future.result(180)
             producer = Producer({"bootstrap.servers": kafka.bootstrap, "acks": "1", "linger.ms": 0})
             for value in (b"a", b"b", b"c"):
                 producer.produce("t", value, partition=0)
-                assert producer.flush(30) == 0
+                assert producer.flush(180) == 0
             until(lambda: {"t", "led"} <= kept.topics.keys(), "an order")
             yield Cluster(kafka.port, epoch, kept.topics["t"], kept.topics["led"])
         finally:
@@ -90,9 +90,9 @@ def ask(cluster: Cluster) -> Callable[[Any], Any]:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         place = Place("127.0.0.1", cluster.port, "PLAINTEXT")
         peers = PeerChannels(runtime, "tcp", lambda node, _: place, None, lambda listener: {})  # type: ignore[arg-type]
-        peers.send(1, request, answer.set_result, answer.set_exception, 20_000)
+        peers.send(1, request, answer.set_result, answer.set_exception, 120_000)
         try:
-            return await asyncio.wait_for(answer, 20)
+            return await asyncio.wait_for(answer, 120)
         finally:
             peers.close()
             with contextlib.suppress(RuntimeError):

@@ -81,7 +81,7 @@ class Ours:
         return server
 
     def run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(180)
 
     def ask(self, work: Callable[[], Any]) -> Any:
         async def run() -> Any:
@@ -143,7 +143,7 @@ def produce(bootstrap: str, topic: str, first: int) -> None:
         producer.produce(
             topic, b"%d" % number, partition=0, on_delivery=lambda error, _: failed.append(error) if error else None
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     assert failed == []
 
 
@@ -152,7 +152,7 @@ def leads(ours: Ours, *topics: str) -> bool:
 
 
 def is_whole(admin: AdminClient, topic: str) -> bool:
-    return len(admin.list_topics(topic, timeout=20).topics[topic].partitions[0].isrs) == 2
+    return len(admin.list_topics(topic, timeout=120).topics[topic].partitions[0].isrs) == 2
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[int]:
@@ -160,8 +160,8 @@ def consume(bootstrap: str, topic: str, count: int) -> list[int]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[int] = []
     while len(found) < count:
-        message = consumer.poll(30)
-        assert message is not None, f"{len(found)} of {count}, then nothing for 30 s"
+        message = consumer.poll(180)
+        assert message is not None, f"{len(found)} of {count}, then nothing for three minutes"
         if message.error() is None:
             found.append(int(message.value()))
     consumer.close()
@@ -171,13 +171,13 @@ def consume(bootstrap: str, topic: str, count: int) -> list[int]:
 def test_each_follows_the_other_and_leads_when_it_is_gone(apache_kafka: ModuleType, tmp_path: Path) -> None:
     with both(tmp_path) as (kafka, ours):
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        until(lambda: len(admin.list_topics(timeout=20).brokers) == 2, "our broker")
+        until(lambda: len(admin.list_topics(timeout=120).brokers) == 2, "our broker")
         strict = {"min.insync.replicas": "2"}
         new = [NewTopic(name, 1, replica_assignment=[nodes], config=strict) for name, nodes in TOPICS.items()]
         for future in admin.create_topics(new).values():
-            future.result(30)
+            future.result(180)
         for topic, nodes in TOPICS.items():
-            found = admin.list_topics(topic, timeout=20).topics[topic].partitions[0]
+            found = admin.list_topics(topic, timeout=120).topics[topic].partitions[0]
             assert (found.leader, sorted(found.isrs)) == (nodes[0], [1, 2])
             produce(kafka.bootstrap, topic, 0)
             assert ours.end(topic) == COUNT
@@ -187,7 +187,7 @@ def test_each_follows_the_other_and_leads_when_it_is_gone(apache_kafka: ModuleTy
         for topic in TOPICS:
             assert consume(ours.bootstrap, topic, COUNT) == list(range(COUNT))
         kafka.start()
-        until(lambda: len(admin.list_topics(timeout=20).brokers) == 2, "both brokers")
+        until(lambda: len(admin.list_topics(timeout=120).brokers) == 2, "both brokers")
         for topic in TOPICS:
             until(partial(is_whole, admin, topic), f"that both are in sync for {topic}")
             produce(ours.bootstrap, topic, COUNT)
@@ -199,21 +199,21 @@ def test_a_transaction_spans_both(apache_kafka: ModuleType, tmp_path: Path, coor
     """The leader verifies with the coordinator, which writes its markers there, whichever of the two is which."""
     with both(tmp_path) as (kafka, ours):
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        until(lambda: len(admin.list_topics(timeout=20).brokers) == 2, "our broker")
+        until(lambda: len(admin.list_topics(timeout=120).brokers) == 2, "our broker")
         state = NewTopic(
             "__transaction_state", 1, replica_assignment=[[coordinator, 3 - coordinator]],
             config={"cleanup.policy": "compact"},
         )  # fmt: skip
         new = [state, *(NewTopic(name, 1, replica_assignment=[nodes]) for name, nodes in TOPICS.items())]
         for future in admin.create_topics(new).values():
-            future.result(30)
+            future.result(180)
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "x", "linger.ms": 0})
-        producer.init_transactions(30)
+        producer.init_transactions(180)
         for number, end in enumerate((producer.commit_transaction, producer.abort_transaction) * 3):
             producer.begin_transaction()
             for topic in TOPICS:
                 producer.produce(topic, b"%d" % number, partition=0)
-            end(30)
+            end(180)
         for topic in TOPICS:
             assert consume(kafka.bootstrap, topic, 3) == [0, 2, 4]
         kafka.stop()
@@ -228,7 +228,7 @@ def consume_as_group(bootstrap: str, count: int) -> list[int]:
     consumer.subscribe(["theirs"])
     found: list[int] = []
     while len(found) < count:
-        for message in consumer.consume(count - len(found), 30):
+        for message in consumer.consume(count - len(found), 180):
             assert message.error() is None, message.error()
             found.append(int(message.value()))
     last = TopicPartition("theirs", 0, found[-1] + 1)
@@ -242,14 +242,14 @@ def test_a_group_goes_on_with_the_other_coordinator(apache_kafka: ModuleType, tm
     """The offsets that one wrote, the other reads."""
     with both(tmp_path) as (kafka, ours):
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        until(lambda: len(admin.list_topics(timeout=20).brokers) == 2, "our broker")
+        until(lambda: len(admin.list_topics(timeout=120).brokers) == 2, "our broker")
         offsets = NewTopic(
             "__consumer_offsets", 1, replica_assignment=[[coordinator, 3 - coordinator]],
             config={"cleanup.policy": "compact"},
         )  # fmt: skip
         theirs = NewTopic("theirs", 1, replica_assignment=[[coordinator, 3 - coordinator]])
         for future in admin.create_topics([offsets, theirs]).values():
-            future.result(30)
+            future.result(180)
         produce(kafka.bootstrap, "theirs", 0)
         assert consume_as_group(kafka.bootstrap, 400) == list(range(400))
         if coordinator == 1:

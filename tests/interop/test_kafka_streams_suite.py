@@ -20,7 +20,7 @@ from outside_tools import missing
 
 ASKED = os.environ.get("LOGKERNEL_STREAMS_SUITE")
 ON_KAFKA = os.environ.get("LOGKERNEL_STREAMS_SUITE_ON") == "kafka"
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(3_600 if ASKED else 240)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(3_600 if ASKED else 900)]
 PACKAGE = "org.apache.kafka.streams.integration"
 KIT = Path(__file__).parent / "kafka_suite" / "KafkaClusterTestKit.java"
 JUNIT = ("org.junit.platform", "junit-platform-console-standalone", "1.11.4")

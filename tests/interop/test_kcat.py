@@ -17,7 +17,7 @@ def run(kcat: str, broker_session: Any) -> Any:
 
     def call(*arguments: str, stdin: str = "") -> str:
         command = [kcat, "-b", broker_session.bootstrap, *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

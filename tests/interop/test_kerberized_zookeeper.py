@@ -29,7 +29,7 @@ from logkernel.plugins.transport.zookeeper.connection import Connection
 from logkernel.plugins.transport.zookeeper.options import Options
 from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 JAAS = "zookeeper.sasl.jaas.config"
 SHORT = ("kerberos.removeHostFromPrincipal=true", "kerberos.removeRealmFromPrincipal=true")
 
@@ -46,7 +46,9 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 def kerberized(folder: Path, kdc: Kdc, *extra: str) -> Iterator[Secured]:
     folder.mkdir()
     own = login(kdc.keytab("zookeeper/localhost"), "zookeeper/localhost")
-    with secured_zookeeper.secured(folder, *extra, login=own, jvm=(kdc.java_option,)) as found:
+    with secured_zookeeper.secured(
+        folder, zookeepers.LONG_SESSIONS, *extra, login=own, jvm=(kdc.java_option,)
+    ) as found:
         yield found
 
 
@@ -59,8 +61,8 @@ def zookeeper(kdc: Kdc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 def settings(zookeeper: Secured, chroot: str, own: str, **more: Any) -> Options:
     defaults = {row.name: row.typed(row.default) if row.default is not None else None for row in SETTINGS}
     given = {
-        "zookeeper.connect": f"localhost:{zookeeper.server.port}/{chroot}", "zookeeper.session.timeout.ms": 4_000,
-        "zookeeper.connection.timeout.ms": 20_000, "zookeeper.set.acl": True, JAAS: own,
+        "zookeeper.connect": f"localhost:{zookeeper.server.port}/{chroot}", "zookeeper.session.timeout.ms": 60_000,
+        "zookeeper.connection.timeout.ms": 120_000, "zookeeper.set.acl": True, JAAS: own,
     }  # fmt: skip
     return Options.of(defaults | given | more)
 
@@ -139,7 +141,7 @@ def test_brokers_of_ours_and_of_apache_kafka_share_nodes(
             served.create(log, "orders", 2, 2)
             with log.producer(acks="all") as producer:
                 for number in range(4):
-                    producer.send("orders", b"%d" % number).result(30)
+                    producer.send("orders", b"%d" % number).result(180)
     assert ids(zookeeper, ours, "/kafka/brokers/topics/orders") > {"kafka"}, "and who their certificates say"
 
 
@@ -156,7 +158,7 @@ def test_a_session_that_outlives_its_ticket_logs_in_with_another(zookeeper: Secu
     address = proxy.address.replace("127.0.0.1", "localhost")
     zk = Connection(settings(zookeeper, "", own, **{"zookeeper.connect": f"{address}/fleeting"}))
     try:
-        assert zk.wait(30)
+        assert zk.wait(180)
         number, issued = zk.session_id, tickets_for("fleeting", kdc)
         while tickets_for("fleeting", kdc) == issued:
             ended = zk.drops
@@ -220,7 +222,7 @@ def test_a_kdc_that_is_gone_is_waited_for(kdc: Kdc, zookeeper: Secured, caplog: 
     kdc.stop()
     try:
         with pytest.raises(KafkaStorageError, match=r"cannot log in at localhost:\d+: GSSAPI: Cannot contact any KDC"):
-            ZooKeeperSession(settings(zookeeper, "gone", own, **{"zookeeper.connection.timeout.ms": 500}))
+            ZooKeeperSession(settings(zookeeper, "gone", own, **{"zookeeper.connection.timeout.ms": 5_000}))
     finally:
         kdc.start()
     assert "no login by Kerberos: Cannot contact any KDC" in caplog.text

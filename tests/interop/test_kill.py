@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 PARTITIONS = 3
-WAIT_S = 60.0
+WAIT_S = 180.0
 KILLS = 3
 QUEUED = 20_000
 

@@ -29,6 +29,7 @@ FILE = "/etc/kafka/server.properties"
 DATA = "/var/lib/kafka"
 SETTINGS = {
     "zookeeper.session.timeout.ms": "6000",
+    "zookeeper.connection.timeout.ms": "120000",
     "replica.lag.time.max.ms": "10000",
     "offsets.topic.num.partitions": "3",
     "offsets.topic.replication.factor": "3",
@@ -57,7 +58,7 @@ class Machine:
         return re.sub(r"\blogkernel\b(?= (?:serve|cluster))", program, text)
 
     def run(self, name: str) -> None:
-        subprocess.run(["bash", "-euc", self.line(name)], check=True, stdout=subprocess.DEVNULL, timeout=90)
+        subprocess.run(["bash", "-euc", self.line(name)], check=True, stdout=subprocess.DEVNULL, timeout=300)
 
     def start_ours(self) -> None:
         with (self.kafka.folder / "ours.log").open("ab") as log:
@@ -70,7 +71,7 @@ class Machine:
     def stop_ours(self) -> None:
         assert self.ours is not None
         self.ours.send_signal(signal.SIGTERM)
-        assert self.ours.wait(60) == 0, self.log()
+        assert self.ours.wait(300) == 0, self.log()
         self.ours = None
 
     def log(self) -> str:
@@ -108,10 +109,10 @@ def test_three_brokers_move_to_ours_and_back(
 ) -> None:
     bootstrap = ",".join(machine.kafka.bootstrap for machine in machines)
     with logkernel.connect(bootstrap) as log, log.admin() as admin:
-        eventually(lambda: len(admin.describe_cluster().brokers) == 3, 60, "three brokers")
+        eventually(lambda: len(admin.describe_cluster().brokers) == 3, 180, "three brokers")
         admin.create_topics(NewTopic("orders", PARTITIONS, 3))
         with Traffic(bootstrap, "orders") as traffic:
-            eventually(lambda: traffic.read[0] != [], 60, "records are read")
+            eventually(lambda: traffic.read[0] != [], 180, "records are read")
             for machine in machines:
                 machine.run("check")
                 machine.kafka.stop()
@@ -122,7 +123,7 @@ def test_three_brokers_move_to_ours_and_back(
             assert admin.describe_cluster().controller > 0
             machines[0].run("elect")
             eventually(
-                lambda: {row.leader for row in admin.describe_topics("orders")["orders"].partitions} == {1, 2, 3}, 20,
+                lambda: {row.leader for row in admin.describe_topics("orders")["orders"].partitions} == {1, 2, 3}, 120,
                 "preferred leaders lead",
             )  # fmt: skip
             for machine in machines:

@@ -72,25 +72,25 @@ class Scene:
             producer.produce(
                 topic, value, partition=0, on_delivery=lambda error, _: failed.append(error) if error else 0
             )
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
         assert failed == []
         self.written[topic] += values
 
     def transact(self, topic: str, word: str, **settings: Any) -> None:
         """One transaction that is committed, and one that is aborted."""
         producer = self.producer(**settings, **{"transactional.id": f"{topic}-{word}"})
-        producer.init_transactions(60)
+        producer.init_transactions(180)
         for is_kept in (True, False):
             producer.begin_transaction()
             values = [f"{word}-{is_kept}-{number}".encode() for number in range(COUNT)]
             for value in values:
                 producer.produce(topic, value, partition=0)
-            assert producer.flush(60) == 0
+            assert producer.flush(300) == 0
             if is_kept:
-                producer.commit_transaction(60)
+                producer.commit_transaction(180)
                 self.written[topic] += values
             else:
-                producer.abort_transaction(60)
+                producer.abort_transaction(180)
 
     def producer(self, **settings: Any) -> Producer:
         return Producer({"bootstrap.servers": self.cluster.bootstrap, "acks": "all", "linger.ms": 2, **settings})
@@ -107,8 +107,8 @@ class Scene:
         found: list[bytes] = []
         try:
             while not most or len(found) < most:
-                message = consumer.poll(60)
-                assert message is not None, f"{len(found)} records of {topic}, then nothing for a minute"
+                message = consumer.poll(300)
+                assert message is not None, f"{len(found)} records of {topic}, then nothing for five minutes"
                 error = message.error()
                 if error is None:
                     found.append(message.value())
@@ -232,7 +232,7 @@ def kill_the_leader(scene: Scene) -> None:
     """While a producer writes, in whose order nothing is lost and nothing twice."""
     topic = scene.create("without-leader", scene.casting.replicas)
     ended, failed, values = threading.Event(), [], scene.written[topic]
-    producer = scene.producer(**{"enable.idempotence": True, "delivery.timeout.ms": 60_000})
+    producer = scene.producer(**{"enable.idempotence": True, "delivery.timeout.ms": 300_000})
 
     def write() -> None:
         number = 0
@@ -254,7 +254,7 @@ def kill_the_leader(scene: Scene) -> None:
     finally:
         ended.set()
         writing.join()
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     assert failed == []
     scene.whole(topic, scene.casting.replicas)
     scene.cluster.until(lambda: scene.cluster.prefer(topic, scene.casting.leader), "the leader is back")
@@ -346,16 +346,16 @@ def play(scene: Scene, tools: kafka_tools.KafkaTools) -> None:
 
 @pytest.mark.longest
 @pytest.mark.parametrize("kafkas", [1, 2])
-@pytest.mark.usefixtures("zookeeper_server")
+@pytest.mark.usefixtures("patient_zookeeper")
 def test_all_replicas_hold_the_same_bytes_whoever_controls_leads_and_follows(
     kafkas: int,
     tmp_path: Path,
     start_broker: Callable[..., Any],
-    zookeeper_server: zookeepers.ZooKeeper,
+    patient_zookeeper: zookeepers.ZooKeeper,
     tools: kafka_tools.KafkaTools,
 ) -> None:
     taken = [each for each in (EVERY if ALL else PAIRS) if list(each.kinds.values()).count(KAFKA) == kafkas]
-    address = f"{zookeeper_server.address}/mixed-{kafkas}"
+    address = f"{patient_zookeeper.address}/mixed-{kafkas}"
     with members(tmp_path, address, taken[0].kinds, start_broker) as cluster:
         for topic in (OFFSETS, TRANSACTIONS):
             cluster.create(topic, (1, 2, 3), cleanup_policy="compact")

@@ -140,7 +140,7 @@ def requests_of_a_real_client(broker: Any, topic: str) -> list[bytes]:
         producer = Producer({"bootstrap.servers": f"127.0.0.1:{door.getsockname()[1]}", "compression.type": "lz4"})
         for number in range(50):
             producer.produce(topic, b"value %d" % number, b"key")
-        producer.flush(PATIENT_S)
+        assert producer.flush(PATIENT_S) == 0
     finally:
         done.set()
         thread.join()

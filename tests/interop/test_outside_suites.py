@@ -27,7 +27,7 @@ BY_CONTAINER = OutsideSuite(
 )
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("suite", "tests"), [(BY_ENVIRONMENT, 12), (BY_CONTAINER, 3)], ids=["by-environment", "by-container"]
 )

@@ -29,7 +29,7 @@ from logkernel.errors import (
 from logkernel.vocabulary import TopicPartition
 
 pytestmark = pytest.mark.interop
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def tool(apache_kafka: ModuleType, bootstrap: str) -> Callable[..., str]:
 
     def run(name: str, *arguments: str) -> str:
         command = apache_kafka.java(name, "--bootstrap-server", bootstrap, *arguments)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -213,7 +213,7 @@ def test_transactions_are_described_and_aborted(admin: Admin, log: logkernel.Rem
     with log.producer(transactional_id=topic) as producer:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(topic, b"v").result(30)
+        producer.send(topic, b"v").result(120)
         assert admin.list_transactions(pattern=topic)[topic].state == "Ongoing"
         found = admin.describe_transactions(topic)[topic]
         assert (found.state, found.partitions, found.coordinator) == ("Ongoing", ((topic, 0),), 1)
@@ -314,7 +314,7 @@ def test_settings_and_transactions_on_the_command_line(
     with log.producer(transactional_id=topic) as producer:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(topic, b"v").result(30)
+        producer.send(topic, b"v").result(120)
         assert f"{topic}-0" in cli("txn", "describe", topic)
         assert cli("txn", "find-hanging", topic) == "No hanging transactions.\n"
         assert cli("consume", topic, "-e") == ""

@@ -29,7 +29,7 @@ def test_records_are_read_once_and_a_group_goes_on(bootstrap: str, topic: str, c
         fill(log, topic, 3, 900, codec)
         for count in (400, 900):
             with log.consumer(topic, group=topic, auto_offset_reset="earliest", max_poll_records=100) as consumer:
-                end_s = time.monotonic() + 60
+                end_s = time.monotonic() + 180
                 while len(found) < count and time.monotonic() < end_s:
                     found += [row.value for row in consumer.poll(1)]
         with log.consumer() as consumer:
@@ -46,7 +46,7 @@ def test_one_group_with_librdkafka(bootstrap: str, topic: str, ours_first: bool)
     details = {"partition.assignment.strategy": "range", "heartbeat.interval.ms": 500}
     with logkernel.connect(bootstrap) as log:
         fill(log, topic, 4, 400)
-        theirs = Consumer({**settings, **details, "session.timeout.ms": 10_000})
+        theirs = Consumer({**settings, **details, "session.timeout.ms": 45_000})
         ours = log.consumer(
             group=topic, auto_offset_reset="earliest", partition_assignment_strategy="range", heartbeat_interval_ms=500
         )
@@ -55,7 +55,7 @@ def test_one_group_with_librdkafka(bootstrap: str, topic: str, ours_first: bool)
                 ours.subscribe(topic)
             else:
                 theirs.subscribe([topic])
-            end_s = time.monotonic() + 60
+            end_s = time.monotonic() + 180
             while time.monotonic() < end_s:
                 if ours.subscription():
                     ours.poll(0.1)
@@ -69,7 +69,7 @@ def test_one_group_with_librdkafka(bootstrap: str, topic: str, ours_first: bool)
         other = {(name.topic, name.partition) for name in theirs.assignment()}
         assert mine | other == {(topic, index) for index in range(4)}
         theirs.close()
-        end_s = time.monotonic() + 60
+        end_s = time.monotonic() + 180
         while len(ours.assignment()) < 4 and time.monotonic() < end_s:
             ours.poll(0.1)
         assert len(ours.assignment()) == 4
@@ -87,7 +87,7 @@ def since_4(request: pytest.FixtureRequest, bootstrap: str) -> str:
     return bootstrap
 
 
-def until(members: list[Any], ready: Callable[[], bool], timeout_s: float = 60.0) -> list[Any]:
+def until(members: list[Any], ready: Callable[[], bool], timeout_s: float = 180.0) -> list[Any]:
     """Poll all members until something holds; what ours read meanwhile."""
     found: list[Any] = []
     end_s = time.monotonic() + timeout_s
@@ -186,7 +186,7 @@ def test_an_expression_that_is_none_is_told(since_4: str, topic: str) -> None:
     ):
         consumer.subscribe(pattern="(")
         with pytest.raises(InvalidRegularExpression):
-            consumer.poll(20)
+            consumer.poll(120)
 
 
 def test_a_static_member_of_kip_848_comes_back(since_4: str, topic: str) -> None:

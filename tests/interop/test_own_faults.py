@@ -29,8 +29,8 @@ def stored(bootstrap: str, topic: str = "t") -> list[int]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[int] = []
     while True:
-        message = consumer.poll(20)
-        assert message is not None, "nothing for 20 s"
+        message = consumer.poll(120)
+        assert message is not None, "nothing for two minutes"
         if message.error():
             consumer.close()
             return found
@@ -111,13 +111,13 @@ def test_a_broker_that_stalls_under_the_producer(start_broker: Callable[..., Any
             deliveries = []
             third = COUNT // 3
             for first in range(0, COUNT, third):
-                producer.flush(60)  # so that there is a connection, and a producer id
+                producer.flush(300)  # so that there is a connection, and a producer id
                 with stalled(broker.pid) if first else contextlib.nullcontext():
                     deliveries += [producer.send("t", b"%d" % number) for number in range(first, first + third)]
                     if first:
                         with pytest.raises(RequestTimedOut):
                             producer.flush(2.5)
-            producer.flush(60)
+            producer.flush(300)
             assert [delivery.exception() for delivery in deliveries if delivery.exception()] == []
             assert producer.metrics()["record-retry-total"] > 0
             offsets = [delivery.result().offset for delivery in deliveries]
@@ -137,8 +137,8 @@ def test_records_that_expire_under_a_stalled_broker_fail_and_the_rest_is_in_orde
                 deliveries.append(producer.send("t", b"%d" % number))
                 if number == COUNT // 2:
                     with stalled(broker.pid):
-                        deliveries[-1].exception(20)  # whatever becomes of it
-            producer.flush(60)
+                        deliveries[-1].exception(300)  # whatever becomes of it
+            producer.flush(300)
             acknowledged = {n: d.result().offset for n, d in enumerate(deliveries) if d.exception() is None}
     found = stored(broker.bootstrap)
     assert len(acknowledged) < COUNT, "nothing expired: the broker did not stall for long enough"
@@ -159,7 +159,7 @@ def test_a_broker_that_stalls_and_dies_under_the_consumer(start_broker: Callable
         with log.consumer("t", group="g", heartbeat_interval_ms=500, **settings) as consumer:
             found: list[int] = []
             faults = [COUNT // 4, COUNT // 2, 3 * COUNT // 4]
-            end_s = time.monotonic() + 90
+            end_s = time.monotonic() + 240
             while len(found) < COUNT and time.monotonic() < end_s:
                 found += [int(row.value) for row in consumer.poll(1)]
                 if faults and len(found) >= faults[0]:
@@ -180,15 +180,15 @@ def test_a_way_that_is_slow_and_breaks(slow: Slow) -> None:
     with logkernel.connect(f"127.0.0.1:{slow.port}") as log:
         log.create_topic("t", partitions=1)
         slow.piece, slow.nap_s, slow.cut_after = 777, 0.001, 20_000
-        with log.producer(batch_size=1000, **QUICK) as producer:
+        with log.producer(batch_size=1000, delivery_timeout_ms=600_000, **QUICK) as producer:
             deliveries = [producer.send("t", b"%d" % number) for number in range(COUNT)]
-            producer.flush(100)
+            producer.flush(300)
             assert [delivery.exception() for delivery in deliveries if delivery.exception()] == []
         assert slow.cuts > 2
         before = slow.cuts
         with log.consumer("t", auto_offset_reset="earliest", max_partition_fetch_bytes=9000, **QUICK) as consumer:
             found: list[int] = []
-            end_s = time.monotonic() + 90
+            end_s = time.monotonic() + 240
             while len(found) < COUNT and time.monotonic() < end_s:
                 found += [int(row.value) for row in consumer.poll(1)]
         assert slow.cuts > before
@@ -202,12 +202,12 @@ def test_a_slow_broker_holds_the_producer_back_and_not_its_memory(slow: Slow) ->
     """What a send waits for is room: buffer.memory is the most that is held."""
     with logkernel.connect(f"127.0.0.1:{slow.port}") as log:
         log.create_topic("t", partitions=1)
-        slow.piece, slow.nap_s = 4000, 0.002
+        slow.piece, slow.nap_s = 4000, 0.01
         with log.producer(buffer_memory=200_000, batch_size=5000) as producer:
             largest = 0
             for number in range(1000):
                 producer.send("t", b"%d" % number + bytes(1000))
                 largest = max(largest, 200_000 - int(producer._accumulator.pool.free))
-            producer.flush(60)
+            producer.flush(300)
             assert 150_000 < largest <= 200_000
             assert producer.metrics()["bufferpool-wait-time-ns-total"] > 0

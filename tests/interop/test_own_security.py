@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from attrs import define
 from authorities import ca_pem, certified, pkcs8
+from sessions import keeps_its_connections
 
 import logkernel
 from logkernel import aio
@@ -158,7 +160,7 @@ def test_each_client_gets_in(secured: Secured, kind: str) -> None:
     value = kind.encode()
     with connect(secured, kind) as log:
         with log.producer() as producer:
-            sent = producer.send("t", value, partition=0).result(60)
+            sent = producer.send("t", value, partition=0).result(180)
         with log.consumer(group=f"g of {kind}", auto_offset_reset="earliest") as consumer:
             consumer.subscribe("t")
             seen: list[bytes] = []
@@ -180,7 +182,7 @@ def test_clients_of_asyncio_get_in(secured: Secured, kind: str) -> None:
             async with log.producer() as producer:
                 assert (await (await producer.send("t", b"a", partition=1))).partition == 1
             async with log.consumer("t", auto_offset_reset="earliest") as consumer:
-                assert await consumer.poll(30)
+                assert await consumer.poll(180)
             async with log.admin() as admin:
                 assert "t" in await admin.list_topics()
 
@@ -190,13 +192,8 @@ def test_clients_of_asyncio_get_in(secured: Secured, kind: str) -> None:
 def test_a_session_outlives_the_brokers_limit(secured: Secured) -> None:
     """`connections.max.reauth.ms` is 2.5 s here: without another authentication, Kafka would close the connection."""
     with connect(secured, "SCRAM 256") as log, log.producer(linger_ms=0) as producer:
-        made = producer.metrics()["connection-creation-total"]
-        first = producer.send("t", b"first").result(60).timestamp_ms
-        while producer.send("t", b"more").result(60).timestamp_ms < first + 8_000:
-            pass
-        later = producer.metrics()
-    assert later["record-error-total"] == 0
-    assert later["connection-creation-total"] <= made + 2, "the same connections, not a new one each second"
+        keeps_its_connections(producer, "t", 4_000)
+        assert producer.metrics()["record-error-total"] == 0
 
 
 WRONG: dict[str, tuple[str, dict[str, Any], type[LogkernelError], str]] = {
@@ -253,7 +250,7 @@ def administer(log: logkernel.RemoteLog) -> None:
 CALLS = {"send": send, "poll": poll, "admin": administer, "topics": lambda log: log.topics()}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_ends_a_call_with_the_reason(secured: Secured, case: str, call: str) -> None:
@@ -355,17 +352,21 @@ UNFIT: dict[str, tuple[str | None, dict[str, Any], type[LogkernelError], str]] =
 """Listener (None: the one in plain text), settings, error, text."""
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("case", UNFIT)
 def test_a_protocol_that_does_not_fit_the_listener_is_named(secured: Secured, case: str) -> None:
     """Kafka answers plain text by an alert of TLS, and closes a connection that it does not understand."""
     listener, settings, error, text = UNFIT[case]
     address = secured.plaintext if listener is None else secured.by_listener[listener]
-    limit_ms = 1_500 if error is RequestTimedOut else 600_000
-    with (
-        logkernel.connect(address, **keywords(settings)) as log,
-        log.admin(default_api_timeout_ms=limit_ms) as admin,
-        pytest.raises(error, match=text) as raised,
-    ):
-        admin.list_topics()
+    # The second limit where a slow machine has had no answer by the first.
+    for limit_ms in (1_500, 60_000) if error is RequestTimedOut else (600_000,):
+        with (
+            logkernel.connect(address, **keywords(settings)) as log,
+            log.admin(default_api_timeout_ms=limit_ms) as admin,
+            pytest.raises(error) as raised,
+        ):
+            admin.list_topics()
+        if re.search(text, str(raised.value)):
+            break
+    assert re.search(text, str(raised.value))
     assert address in str(raised.value)

@@ -27,7 +27,7 @@ def shape(line: str) -> str:
 
 def tool(apache_kafka: ModuleType, main: str, *arguments: str) -> list[str]:
     command = apache_kafka.java(f"org.apache.kafka.tools.{main}", *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.splitlines()
 

@@ -34,7 +34,7 @@ def ask(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> A
             for words in lines
         )
         command = apache_kafka.java("PrincipalNames", classpath=str(classes))
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=90, check=True)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=300, check=True)
         answers = done.stdout.splitlines()
         assert len(answers) == len(lines), done.stderr
         return [None if one.startswith("!") else base64.b64decode(one).decode() for one in answers]

@@ -55,13 +55,13 @@ def test_brokers_that_die_in_any_order_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_parent_that_stands_still_takes_no_broker_for_dead(tmp_path: Path) -> None:
-    with ServedProcesses(tmp_path / "data", 3, "broker.session.timeout.ms=2000") as cluster:
+    with ServedProcesses(tmp_path / "data", 3, "broker.session.timeout.ms=10000") as cluster:
         cluster.create("orders", 1, min_insync_replicas="2")
         assert cluster.process is not None
         with cluster.connect() as remote, Recorded(remote, "orders") as writer:
-            for number in (signal.SIGSTOP, signal.SIGCONT):
+            for number, span_s in ((signal.SIGSTOP, 12), (signal.SIGCONT, 3)):  # the first for longer than a session
                 cluster.process.send_signal(number)
-                until_s = time.monotonic() + 3
+                until_s = time.monotonic() + span_s
                 while time.monotonic() < until_s:
                     writer.wait_for_more(10)
         assert "a session ends" not in cluster.log()

@@ -25,8 +25,8 @@ from logkernel.vocabulary import TopicPartition
 
 pytest.importorskip("confluent_kafka")
 pytestmark = pytest.mark.interop
-SETTINGS = ("offsets.topic.num.partitions=3", "group.initial.rebalance.delay.ms=0",
-            "min.insync.replicas=2", "auto.leader.rebalance.enable=false",
+SETTINGS = ("zookeeper.connection.timeout.ms=120000", "offsets.topic.num.partitions=3",
+            "group.initial.rebalance.delay.ms=0", "min.insync.replicas=2", "auto.leader.rebalance.enable=false",
             "controlled.shutdown.retry.backoff.ms=100")  # fmt: skip
 FEED_S = 0.005
 SOON_S = 60.0
@@ -49,7 +49,7 @@ class Rolling:
 
     def create(self, topic: str, partitions: int) -> None:
         with logkernel.connect(self.bootstrap) as log, log.admin() as admin:
-            self._eventually(lambda: len(admin.describe_cluster().brokers) == 3, 60, "three brokers")
+            self._eventually(lambda: len(admin.describe_cluster().brokers) == 3, 180, "three brokers")
             admin.create_topics(NewTopic(topic, partitions, 3))
         self.in_sync()
 
@@ -65,15 +65,15 @@ class Rolling:
     def in_sync(self) -> None:
         """All replicas are, and all brokers know that: the controller that is asked for an election next, too."""
         check = ["cluster", "check", "--coordination", self._url]
-        self._eventually(lambda: main(check) == 0, 90, "all replicas are in sync")
+        self._eventually(lambda: main(check) == 0, 300, "all replicas are in sync")
 
 
 @pytest.fixture
 def rolling(
-    zookeeper_server: zookeepers.ZooKeeper, request: pytest.FixtureRequest, start_broker: Callable[..., Any],
+    patient_zookeeper: zookeepers.ZooKeeper, request: pytest.FixtureRequest, start_broker: Callable[..., Any],
     eventually: Callable[..., None],
 ) -> Rolling:  # fmt: skip
-    return Rolling(f"zookeeper://{zookeeper_server.address}/{request.node.name}", start_broker, eventually)
+    return Rolling(f"zookeeper://{patient_zookeeper.address}/{request.node.name}", start_broker, eventually)
 
 
 @pytest.mark.longest
@@ -82,7 +82,7 @@ def test_librdkafka_meets_no_error(
 ) -> None:
     rolling.create("orders", PARTITIONS)
     with Traffic(rolling.bootstrap, "orders") as traffic:
-        eventually(lambda: traffic.read[0] != [], 60, "records are read")
+        eventually(lambda: traffic.read[0] != [], 180, "records are read")
         rolling.restart_all()
     print(f"slowest ack {traffic.slowest_ack_s:.2f} s, longest time without a record {traffic.slowest_poll_s:.2f} s")
     record_property("slowest_ack_s", traffic.slowest_ack_s)
@@ -129,12 +129,12 @@ def test_the_java_client_meets_no_error(rolling: Rolling, java: Java, eventually
                                     text=True)  # fmt: skip
         try:
             with fed(producer) as numbers:
-                eventually(lambda: written(admin) > 0, 60, "records are written")
+                eventually(lambda: written(admin) > 0, 180, "records are written")
                 rolling.restart_all()
             assert producer.stdout is not None
             results = [json.loads(line) for line in producer.stdout]
             assert producer.stderr is not None
-            assert producer.wait(60) == 0, producer.stderr.read()[-3000:]
+            assert producer.wait(300) == 0, producer.stderr.read()[-3000:]
         finally:
             producer.kill()
             producer.wait()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import secured_members
 import secured_zookeeper
+import zookeepers
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
@@ -22,7 +23,7 @@ from logkernel.admin import ScramUpsertion
 from logkernel.cli import main
 from logkernel.plugins.transport.zookeeper.layout import OPEN, SENSITIVE
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -74,14 +75,15 @@ def test_brokers_share_nodes_that_nobody_else_may_write(
     assert PASSWORD not in served.brokers[2].log()
     assert main(["cluster", "check", "--config", str(file)]) == 0
 
-    outsider = KazooClient(f"{zookeeper.plain}/kafka")
+    outsider = KazooClient(f"{zookeeper.plain}/kafka", zookeepers.SESSION_S)
     other = KazooClient(
         f"{zookeeper.plain}/kafka",
+        zookeepers.SESSION_S,
         sasl_options=sasl(OTHER, "another"),
     )
-    own = KazooClient(f"{zookeeper.plain}/kafka", sasl_options=sasl(USER, PASSWORD))
+    own = KazooClient(f"{zookeeper.plain}/kafka", zookeepers.SESSION_S, sasl_options=sasl(USER, PASSWORD))
     for client in (outsider, other, own):
-        client.start()
+        client.start(zookeepers.START_S)
     try:
         for client in (outsider, other):
             assert client.get_children("/brokers/ids")

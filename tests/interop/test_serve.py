@@ -20,7 +20,7 @@ def config(bootstrap: str, kind: str, name: str) -> dict[str, str]:
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     resource = ConfigResource(ResourceType[kind], name)
-    return {key: entry.value for key, entry in admin.describe_configs([resource])[resource].result(20).items()}
+    return {key: entry.value for key, entry in admin.describe_configs([resource])[resource].result(120).items()}
 
 
 def test_the_ready_line(broker: Any) -> None:

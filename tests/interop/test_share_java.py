@@ -35,7 +35,7 @@ def run(apache_kafka: ModuleType, classes: Path, start_broker: Any, topic: str, 
 
     def call(command: str) -> list[tuple[str, str]]:
         line = apache_kafka.java("Share", command, broker.bootstrap, topic, classpath=str(classes))
-        done = subprocess.run(line, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr[-4000:]
         return [tuple(json.loads(row)) for row in done.stdout.splitlines()]
 
@@ -73,7 +73,7 @@ def test_a_lock_that_is_renewed_holds(run: Run) -> None:
 
 
 def test_two_consumers_share_one_partition(run: Run) -> None:
-    assert dict(run("pair")) == {"seen": "300", "twice": "0", "both": "true"}
+    assert dict(run("pair")) == {"missing": "0", "twice": "0", "both": "true"}
 
 
 def test_share_groups_are_administered(run: Run) -> None:
@@ -102,7 +102,7 @@ def test_the_tools_for_share_groups(apache_kafka: ModuleType, start_broker: Any,
 
     def tool(name: str, *arguments: str, stdin: str = "") -> str:
         command = apache_kafka.java(name, "--bootstrap-server", broker.bootstrap, *arguments)
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

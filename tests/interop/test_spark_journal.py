@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parents[1] / "bench"))
 from ours import LogkernelServer  # noqa: E402
 from server import Server  # noqa: E402
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 TIMEOUT = {"transaction.timeout.ms": "300000"}
 
 
@@ -242,7 +242,7 @@ def test_the_journal_stays_small_over_many_batches(
                 micro_batch()  # closes a segment
                 return len(left("read_uncommitted")) <= 15
 
-            eventually(small, 60, "three records, and a few that are not compacted yet")
+            eventually(small, 240, "three records, and a few that are not compacted yet")
             assert sum(values(query).values()) == 2 * next(batches)
     finally:
         server.stop()

@@ -92,7 +92,7 @@ CASES: dict[str, dict[str, str]] = {
 }
 
 
-BRIEF = {"kafka.default.api.timeout.ms": "5000", "kafka.request.timeout.ms": "5000"}
+BRIEF = {"kafka.default.api.timeout.ms": "15000", "kafka.request.timeout.ms": "15000"}
 """How long what is not there is waited for. A Java client takes no request for longer than its call."""
 
 

@@ -153,20 +153,22 @@ def test_a_trigger_waits_for_enough_or_long_enough(
     writer = stream(spark, cluster, source, given).writeStream.foreachBatch(seen)
     query = writer.option("checkpointLocation", str(tmp_path)).start()
     try:
-        until_triggers(query, 1, eventually)
+        until_triggers(query, seen, 1, eventually)
         produce(cluster.bootstrap, fresh, 0, range(40, 50))
-        until_triggers(query, 2, eventually)
+        until_triggers(query, seen, 2, eventually)
         produce(cluster.bootstrap, fresh, 1, range(20, 50))
-        until_triggers(query, 3, eventually)
-        begun = [datetime.fromisoformat(progress["timestamp"]) for progress in query.recentProgress]
+        until_triggers(query, seen, 3, eventually)
+        told = {progress["batchId"]: progress["timestamp"] for progress in query.recentProgress}
+        begun = [datetime.fromisoformat(told[number]) for number in (0, 1)]
     finally:
         query.stop()
     assert [len(batch) for batch in seen.batches.values()] == [60, 10, 30]
     assert (begun[1] - begun[0]).total_seconds() > DELAY_S - 1
 
 
-def until_triggers(query: Any, count: int, eventually: Any) -> None:
-    eventually(lambda: query.exception() is not None or len(query.recentProgress) >= count, 240, f"{count} triggers")
+def until_triggers(query: Any, seen: Triggers, count: int, eventually: Any) -> None:
+    """Spark's own list of progress has rows of triggers without records, too."""
+    eventually(lambda: query.exception() is not None or len(seen.batches) >= count, 240, f"{count} triggers")
     assert query.exception() is None
 
 
@@ -217,12 +219,12 @@ def test_a_stream_is_restarted_and_topics_join(
     produce(cluster.bootstrap, fresh, 0, range(40, 50))
     query = start()
     has(80)
-    eventually(lambda: latest(query) == {fresh: {"0": 50, "1": 25}, f"{fresh}-more": {"0": 5}}, 60, "progress")
+    eventually(lambda: latest(query) == {fresh: {"0": 50, "1": 25}, f"{fresh}-more": {"0": 5}}, 240, "progress")
     if source == "bootstrap":
         expected = {(fresh, 0): 50, (fresh, 1): 25, (f"{fresh}-more", 0): 5}
         produce(cluster.bootstrap, fresh, 0, range(50, 51))  # before 4.2 Spark commits a trigger when it plans the next
         has(81)
-        eventually(lambda: committed(cluster.bootstrap, f"g-{fresh}", expected) >= expected, 60, "committed offsets")
+        eventually(lambda: committed(cluster.bootstrap, f"g-{fresh}", expected) >= expected, 240, "committed offsets")
     query.stop()
     assert progress is not None
     assert len(set(seen.rows)) == len(seen.rows)
@@ -259,7 +261,7 @@ def committed(bootstrap: str, group: str, expected: Any) -> Committed:
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        found = consumer.committed([TopicPartition(*name) for name in expected], 10)
+        found = consumer.committed([TopicPartition(*name) for name in expected], 180)
     finally:
         consumer.close()
     return Committed({(row.topic, row.partition): row.offset for row in found})
@@ -301,7 +303,7 @@ def test_a_topic_that_was_made_anew(
         assert sum(map(len, available(spark, cluster, source, given, tmp_path))) == 60
     with logkernel.connect(cluster.bootstrap) as log:
         log.delete_topic(fresh)
-        eventually(lambda: fresh not in log.topics(), 60, "deleted")
+        eventually(lambda: fresh not in log.topics(), 240, "deleted")
         log.create_topic(fresh, 2, retention_ms=-1)
     produce(cluster.bootstrap, fresh, 0, range(1000, 1000 + count))
     produce(cluster.bootstrap, fresh, 1, range(1000, 1020))
@@ -345,7 +347,7 @@ def test_a_stream_that_lost_its_topic(spark: Any, cluster: Cluster, tmp_path: Pa
     query.processAllAvailable()
     with logkernel.connect(cluster.bootstrap) as log:
         log.delete_topic(fresh)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while query.exception() is None and time.monotonic() < deadline:
         time.sleep(0.1)
     assert query.exception() is not None

@@ -70,11 +70,11 @@ def committed(bootstrap: str, topic: str, isolation: str = "read_committed") -> 
         "enable.auto.commit": False,
     }
     consumer = Consumer(settings)
-    count = len(consumer.list_topics(topic, 30).topics[topic].partitions)
+    count = len(consumer.list_topics(topic, 180).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for part in range(count)])
     found: list[Any] = []
     ended: set[int] = set()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while len(ended) < count:
         assert time.monotonic() < deadline, "a transaction that nobody ends holds readers up"
         for message in consumer.consume(500, 1.0):

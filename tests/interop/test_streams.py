@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 WORDS = ("offset", "segment", "index", "epoch", "leader", "marker", "batch")
 PARTITIONS = 3
-WAIT_S = 90.0
+WAIT_S = 240.0
 
 
 def lines(first: int, count: int) -> list[str]:

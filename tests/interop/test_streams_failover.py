@@ -14,7 +14,7 @@ import zookeepers
 from served_over_zookeeper import Served
 from test_streams_groups import PARTITIONS, SETTINGS, Application, Instance
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 ALL = {
     **SETTINGS,
     "group.streams.session.timeout.ms": "20000",
@@ -26,13 +26,13 @@ ALL = {
 @pytest.mark.longest
 def test_an_application_outlives_its_coordinator(
     streams_classpath: str,
-    zookeeper_server: zookeepers.ZooKeeper,
+    patient_zookeeper: zookeepers.ZooKeeper,
     start_broker: Callable[..., Any],
     eventually: Callable[..., None],
     topic: str,
     tmp_path: Path,
 ) -> None:
-    served = Served(f"zookeeper://{zookeeper_server.address}/{topic}", start_broker, eventually)
+    served = Served(f"zookeeper://{patient_zookeeper.address}/{topic}", start_broker, eventually)
     for node in (1, 2, 3):
         served.start(node, *(f"--set={name}={value}" for name, value in ALL.items()))
     bootstrap = ",".join(broker.bootstrap for broker in served.brokers.values())

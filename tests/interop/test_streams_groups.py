@@ -20,10 +20,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 import logkernel
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 WORDS = ("offset", "segment", "index", "epoch", "leader", "marker", "batch")
 PARTITIONS = 3
-WAIT_S = 60.0
+WAIT_S = 180.0
 SETTINGS = {
     "group.streams.initial.rebalance.delay.ms": "500",
     "group.streams.min.heartbeat.interval.ms": "200",

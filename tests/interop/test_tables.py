@@ -53,21 +53,21 @@ def fill(bootstrap: str, topic: str) -> None:
             headers = [("h", b"1"), ("n", None)] if number % 3 == 0 else None
             value = None if number % 7 == 0 else b"%s %d " % (codec.encode(), number) * 5
             producer.produce(topic, value, key=b"k%d" % number if number % 2 else None, headers=headers, partition=0)
-        assert producer.flush(30) == 0
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+        assert producer.flush(180) == 0
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, "transaction.timeout.ms": 600_000})
+    producer.init_transactions(180)
     for number in range(6):
         producer.begin_transaction()
         for _ in range(20):
             producer.produce(topic, b"txn %d" % number, partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(180) == 0
         if number % 2:
-            producer.abort_transaction(30)
+            producer.abort_transaction(180)
         else:
-            producer.commit_transaction(30)
+            producer.commit_transaction(180)
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(180) == 0
     _kept.append(producer)
 
 
@@ -82,10 +82,10 @@ def read(bootstrap: str, topic: str, level: str) -> tuple[list[Any], int]:
     consumer.assign([Partition(topic, 0, 0)])
     found: list[Any] = []
     while True:
-        message = consumer.poll(30)
+        message = consumer.poll(180)
         assert message is not None
         if message.error() is not None:
-            end = consumer.get_watermark_offsets(Partition(topic, 0), timeout=30)[1]
+            end = consumer.get_watermark_offsets(Partition(topic, 0), timeout=180)[1]
             consumer.close()
             return found, end
         found.append(

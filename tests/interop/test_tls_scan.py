@@ -18,7 +18,7 @@ KAFKAS = Path(__file__).with_name("kafka-4.3.1-tls-scan.json")
 """Of a listener with a key of this kind, by `record_tls_scan.py`."""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_scanner_finds_no_more_than_at_kafka(start_broker: Callable[..., Any], tmp_path: Path) -> None:
     kafkas = json.loads(KAFKAS.read_text())
     for kind in kafkas:

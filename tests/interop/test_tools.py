@@ -16,7 +16,7 @@ import pytest
 import tool_steps
 
 HERE = Path(__file__).resolve().parent
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 TYPED = coordinator_steps.by_name((HERE / "kafka-4.3.1-tool-steps.txt").read_text())
 DEFAULT = "KRaft keeps min.insync.replicas as a cluster default of its own"

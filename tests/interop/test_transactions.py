@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
-WAIT_S = 30.0
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+WAIT_S = 180.0
 
 
 def confluent_producer(bootstrap: str, transactional_id: str, **settings: Any) -> Producer:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 PARTITIONS = 3
-WAIT_S = 30.0
+WAIT_S = 180.0
 KILLS = 4
 
 
@@ -125,6 +125,7 @@ def test_transactions_over_kills(start_broker: Any, topic: str, make_topic: Any)
     stop.set()
     for worker in workers:
         worker.join(2 * WAIT_S)
+        assert not worker.is_alive()
     for number in range(2):
         producer(broker.bootstrap, f"w{number}")
     found = read(broker.bootstrap, topic)
@@ -141,7 +142,7 @@ def test_the_java_clients_coordinator_calls_are_answered(
     compile_command = ["javac", "-nowarn", "-cp", f"{apache_kafka.JARS}/*", "-d", str(tmp_path), str(source)]
     subprocess.run(compile_command, check=True, capture_output=True)
     command = apache_kafka.java("Coordinator", broker_session.bootstrap, topic, classpath=str(tmp_path))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
 
     found = {row["what"]: row["value"] for row in map(json.loads, done.stdout.splitlines())}

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 PARTITIONS = 3
 RECORDS = 9
-WAIT_S = 60.0
+WAIT_S = 180.0
 KILLS = 4
 
 
@@ -158,7 +158,7 @@ def live(broker: Any, topic: str, target: str, kill_at: int, count: int, *, comm
     producer = Producer({**common, "transactional.id": topic, "linger.ms": 0})
     producer.init_transactions(WAIT_S)
     settings = {**common, "group.id": topic, "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    consumer = Consumer({**settings, "isolation.level": "read_committed", "session.timeout.ms": 6_000})
+    consumer = Consumer({**settings, "isolation.level": "read_committed"})
     consumer.subscribe([topic])
     moved, deadline = 0, time.monotonic() + WAIT_S
     try:

@@ -28,9 +28,9 @@ COUNT = 50
 
 
 @pytest.fixture
-def proxy(zookeeper_server: zookeepers.ZooKeeper) -> Iterator[zookeepers.Proxy]:
+def proxy(patient_zookeeper: zookeepers.ZooKeeper) -> Iterator[zookeepers.Proxy]:
     """Between broker 2 and ZooKeeper."""
-    made = zookeepers.Proxy(zookeeper_server.port)
+    made = zookeepers.Proxy(patient_zookeeper.port)
     yield made
     made.close()
 
@@ -86,18 +86,18 @@ class Pair(Served):
 
 @pytest.fixture
 def pair(
-    zookeeper_server: zookeepers.ZooKeeper,
+    patient_zookeeper: zookeepers.ZooKeeper,
     proxy: zookeepers.Proxy,
     start_broker: Callable[..., Any],
     eventually: Callable[..., None],
     request: pytest.FixtureRequest,
 ) -> Iterator[Pair]:
-    made = Pair(f"zookeeper://{zookeeper_server.address}/{request.node.name}", start_broker, eventually)
+    made = Pair(f"zookeeper://{patient_zookeeper.address}/{request.node.name}", start_broker, eventually)
     made.start(1)
     made.url = f"zookeeper://{proxy.address}/{request.node.name}"
     made.start(2)
-    made.client = KazooClient(f"{zookeeper_server.address}/{request.node.name}")
-    made.client.start()
+    made.client = KazooClient(f"{patient_zookeeper.address}/{request.node.name}", zookeepers.SESSION_S)
+    made.client.start(zookeepers.START_S)
     try:
         with made.connect() as made.log:
             made.begin()
@@ -117,7 +117,7 @@ def test_a_broker_that_lost_its_session_leads_no_more_and_registers_again(pair: 
     producer.produce(TOPIC, b"to a leader of yesterday", partition=0)
     pair.write("meanwhile")
     proxy.heal()
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     pair.written.append(b"to a leader of yesterday")
     pair.whole()
 
@@ -133,7 +133,7 @@ def test_a_broker_that_was_paused_until_its_session_was_over_leads_no_more(pair:
         producer.produce(TOPIC, b"to a leader that stands still", partition=0)
     finally:
         os.kill(pair.brokers[2].pid, signal.SIGCONT)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     pair.written.append(b"to a leader that stands still")  # when it goes on, it tells who leads
     pair.whole()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 PARTITIONS = 3
 PAUSE_S = 0.002
-READ_S = 60.0
+READ_S = 300.0
 
 
 class Traffic:

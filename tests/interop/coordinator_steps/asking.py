@@ -19,7 +19,7 @@ from logkernel.vocabulary import NO_ID
 
 LATER = frozenset((14, 15, 16, 51))
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS."""
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 ANSWER_S = 120.0
 """Longer than any rebalance timeout of the steps (60 s): a JoinGroup is answered when it ends."""
 UNKNOWN_ID = UUID(int=7)
