@@ -27,7 +27,7 @@ from logkernel.requests.cluster import MetadataRequest, MetadataRequestTopic
 from logkernel.requests.configs import DescribeConfigsRequest, DescribeConfigsResource
 
 NODES = (1, 2, 3)
-SOON_S = 60.0
+SOON_S = 180.0
 SETTINGS = (
     "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1", "group.initial.rebalance.delay.ms=0",
     "controlled.shutdown.retry.backoff.ms=100", "log.retention.check.interval.ms=100", "log.cleaner.backoff.ms=100",

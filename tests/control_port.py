@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-STARTS_S = 60.0
+STARTS_S = 300.0
 
 
 class Server:

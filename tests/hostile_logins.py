@@ -26,7 +26,7 @@ from pathlib import Path
 from attrs import frozen
 
 AT_ONCE = 100
-ENDS_S = 60
+ENDS_S = 180
 """How long an attempt may wait for the broker to answer or to leave, before the run fails."""
 HANDSHAKE, AUTHENTICATE, METADATA = 17, 36, 3
 MAX_RECEIVE_BYTES = 524_288

@@ -105,7 +105,7 @@ class Kdc:
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(20)
+            self.process.wait(120)
             assert self.process.stderr is not None
             self.process.stderr.close()
             self.process = None

@@ -17,7 +17,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 VALUES = [b"one", b"two"]
-WAIT_S = 30
+WAIT_S = 180
 LOGINS = "org.apache.kafka.common.security"
 
 
@@ -113,7 +113,7 @@ def kafka_python(bootstrap: str, login: Login, topic: str) -> list[bytes]:
         try:
             producer = KafkaProducer(bootstrap_timeout_ms=1_000, **settings)
         except KafkaError:  # it does not say whether it was refused, or the machine is slow
-            producer = KafkaProducer(bootstrap_timeout_ms=10_000, **settings)
+            producer = KafkaProducer(bootstrap_timeout_ms=30_000, **settings)
     except KafkaError as error:
         raise Refused(error) from error
     for value in VALUES:

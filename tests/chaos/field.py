@@ -28,12 +28,12 @@ def inside() -> list[str] | None:
         return None
     words = [*NAMESPACES] if os.geteuid() == 0 else [*NAMESPACES, "--user", "--map-root-user"]
     probe = "mount -t tmpfs tmpfs /run && ip netns add one && ip link add name switch type bridge"
-    done = subprocess.run([*words, "sh", "-c", probe], capture_output=True, timeout=30)
+    done = subprocess.run([*words, "sh", "-c", probe], capture_output=True, timeout=120)
     return words if done.returncode == 0 else None
 
 
 def run(*words: str) -> None:
-    subprocess.run(words, check=True, capture_output=True, timeout=30)
+    subprocess.run(words, check=True, capture_output=True, timeout=120)
 
 
 class Field:

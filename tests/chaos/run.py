@@ -27,7 +27,7 @@ from logkernel.testing.history import History, check
 
 BROKERS = (1, 2, 3)
 KEEPERS = ("z1", "z2", "z3")
-RECOVER_S = 120.0
+RECOVER_S = 300.0
 CLIENTS = {"rd-once", "rd-txn", "rd-committed", "rd-group", "java-once", "java-mover", "java-group"}
 PARTITION_EOF, ALREADY_EXISTS = -191, 36
 """librdkafka's codes."""
@@ -93,7 +93,7 @@ class Cluster:
 
     def _create(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
-        until(lambda: len(admin.list_topics(timeout=10).brokers) == len(BROKERS), "three brokers are known")
+        until(lambda: len(admin.list_topics(timeout=60).brokers) == len(BROKERS), "three brokers are known")
         wanted = [NewTopic(topic, size, len(BROKERS)) for topic, size in TOPICS.items()]
 
         def created() -> bool:
@@ -290,7 +290,7 @@ def read(path: Path, bootstrap: str) -> None:
 def _is_at_rest(consumers: list[Any], place: TopicPartition) -> bool:
     """Whether these consumers, of both isolations, may read up to the same offset; False where one gets no answer."""
     try:
-        ends = {int(consumer.get_watermark_offsets(place, timeout=10)[1]) for consumer in consumers}
+        ends = {int(consumer.get_watermark_offsets(place, timeout=20)[1]) for consumer in consumers}
     except KafkaException:
         return False
     return len(ends) == 1
@@ -301,7 +301,7 @@ def _read(recorder: Recorder, consumer: Any, place: TopicPartition, isolation: s
     number = recorder.call("read", "judge", topic=place.topic, partition=place.partition, isolation=isolation)
     consumer.assign([TopicPartition(place.topic, place.partition, start)])
     rows: list[list[Any]] = []
-    ends_s = time.monotonic() + 60
+    ends_s = time.monotonic() + 240
     while True:
         message = consumer.poll(1.0)
         if time.monotonic() > ends_s:

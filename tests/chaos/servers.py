@@ -78,7 +78,7 @@ class Broker(ABC):
 
     def wait(self) -> int:
         assert self.process is not None
-        return self.process.wait(60)
+        return self.process.wait(180)
 
     def signal(self, number: int) -> None:
         assert self.process is not None

@@ -26,7 +26,7 @@ class Bridged:
         self._made = made
 
     def _run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._made, name)

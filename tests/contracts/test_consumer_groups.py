@@ -142,7 +142,7 @@ def test_who_does_not_poll_loses_what_he_has(bench: Bench, protocol: str) -> Non
     take(consumer, 5)
     time.sleep(0.6)
     consumer.poll(0.1)
-    end_s = time.monotonic() + 20
+    end_s = time.monotonic() + 180
     while not consumer.assignment():
         assert time.monotonic() < end_s
         consumer.poll(0.05)
@@ -214,7 +214,7 @@ def test_who_unsubscribes_leaves_his_partitions_to_others(bench: Bench, protocol
     first = bench.consumer(topic, group="g", group_protocol=protocol)
     take(first, 10)
     first.unsubscribe()
-    end_s = time.monotonic() + 60
+    end_s = time.monotonic() + 180
     while first.assignment():
         assert time.monotonic() < end_s
         assert first.poll(0.1) == []

@@ -47,7 +47,7 @@ def test_topics_by_pattern_also_those_that_come_later(bench: Bench, how: str) ->
             found += take(consumer, 1)
         bench.log.create_topic("shop-c", 1)
         bench.put("shop-c", 0, 3)
-        end_s = time.monotonic() + 30
+        end_s = time.monotonic() + 180
         while len(found) < 13 and time.monotonic() < end_s:
             if how == "consumer":
                 bench.log.create_topic(
@@ -58,7 +58,7 @@ def test_topics_by_pattern_also_those_that_come_later(bench: Bench, how: str) ->
         if how != "consumer":
             assert consumer.subscription() == {"shop-a", "shop-b", "shop-c"}
             bench.log.delete_topic("shop-a")
-            end_s = time.monotonic() + 30
+            end_s = time.monotonic() + 180
             while consumer.subscription() != {"shop-b", "shop-c"}:
                 assert time.monotonic() < end_s
                 consumer.poll(0.05)

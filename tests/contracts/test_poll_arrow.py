@@ -53,7 +53,7 @@ def log(request: pytest.FixtureRequest) -> Iterator[Any]:
 def rows_of(consumer: Any, count: int, **details: Any) -> list[dict[str, Any]]:
     """At least so many rows, each a dictionary."""
     found: list[dict[str, Any]] = []
-    end_s = time.monotonic() + 30
+    end_s = time.monotonic() + 180
     while len(found) < count:
         assert time.monotonic() < end_s, f"{len(found)} of {count} rows"
         batch = consumer.poll_arrow(1, **details)

@@ -53,8 +53,8 @@ def test_a_record_arrives_as_it_was_sent(bench: Bench) -> None:
     with bench.producer() as producer:
         sent = producer.send(
             topic, key=b"k", value=b"v", headers={"h": b"1", "n": None}, timestamp_ms=1_700_000_000_123
-        ).result(20)
-        producer.send(topic, None, key=b"gone", headers=[("a", b"1"), ("a", b"2")]).result(20)
+        ).result(120)
+        producer.send(topic, None, key=b"gone", headers=[("a", b"1"), ("a", b"2")]).result(120)
     assert sent == RecordMetadata(topic, 0, 0, 1_700_000_000_123)
     first, second = bench.records(topic)
     assert (first.key, first.value, first.timestamp_ms) == (b"k", b"v", 1_700_000_000_123)
@@ -71,7 +71,7 @@ def test_a_clock_that_is_patched_rules_the_first_record_of_a_batch_and_the_other
         with monkeypatch.context() as patch:
             patch.setattr(time, "time_ns", lambda: 1_600_000_000_123_456_789)
             sent = [producer.send(topic, b"v") for _ in range(3)]
-        assert [delivery.result(20).timestamp_ms for delivery in sent] == [1_600_000_000_123] * 3
+        assert [delivery.result(120).timestamp_ms for delivery in sent] == [1_600_000_000_123] * 3
 
 
 def test_records_keep_their_order_and_know_their_offsets(bench: Bench) -> None:
@@ -96,17 +96,17 @@ def test_who_chooses_the_partition(bench: Bench) -> None:
             pass
 
     with bench.producer() as producer:
-        assert producer.send(topic, b"v", partition=3).result(20).partition == 3
-        same = {producer.send(topic, b"v", key=b"abc").result(20).partition for _ in range(5)}
+        assert producer.send(topic, b"v", partition=3).result(120).partition == 3
+        same = {producer.send(topic, b"v", key=b"abc").result(120).partition for _ in range(5)}
         assert len(same) == 1
         assert producer.partitions_for(topic) == [0, 1, 2, 3]
-        spread = [producer.send(keyed, b"v").result(20).partition for _ in range(4)]
+        spread = [producer.send(keyed, b"v").result(120).partition for _ in range(4)]
         assert sorted(spread) == [0, 1, 2, 3], "the topic's own partitioner rules"
         with pytest.raises(InvalidPartitions):
             producer.send(topic, b"v", partition=4)
     for given, expected in ((Last, {3}), (Last(), {3}), (lambda *_: 2, {2}), ("round_robin", {0, 1, 2, 3})):
         with bench.producer(partitioner_class=given) as producer:
-            assert {producer.send(topic, b"v", key=b"k").result(20).partition for _ in range(4)} == expected
+            assert {producer.send(topic, b"v", key=b"k").result(120).partition for _ in range(4)} == expected
     with bench.producer(partitioner_class=lambda *_: 9) as producer, pytest.raises(InvalidPartitions):
         producer.send(topic, b"v")
 
@@ -117,7 +117,7 @@ def test_keys_meet_where_javas_client_puts_them(bench: Bench) -> None:
     hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
     with bench.producer() as producer:
         for key, value in hashes.items():
-            assert producer.send(topic, b"v", key=key).result(20).partition == (value & 0x7FFFFFFF) % 10
+            assert producer.send(topic, b"v", key=key).result(120).partition == (value & 0x7FFFFFFF) % 10
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -143,7 +143,7 @@ def test_a_callback_that_fails_harms_nobody(bench: Bench) -> None:
     topic = bench.topic()
     with bench.producer() as producer:
         producer.send(topic, b"a", on_delivery=lambda metadata, error: 1 / 0)
-        assert producer.send(topic, b"b").result(20).offset == 1
+        assert producer.send(topic, b"b").result(120).offset == 1
 
 
 @pytest.mark.setting("key.serializer", "value.serializer")
@@ -160,11 +160,11 @@ def test_serializers_convert_key_and_value(bench: Bench) -> None:
         ("org.apache.kafka.common.serialization.StringSerializer", lambda value: b"x", (b"k", b"x")),
     ):
         with bench.producer(key_serializer=key, value_serializer=value) as producer:
-            offset = producer.send(topic, {"a": 1}, key="k").result(20).offset
+            offset = producer.send(topic, {"a": 1}, key="k").result(120).offset
         record = bench.records(topic)[offset]
         assert (record.key, record.value) == expected
     with bench.producer(value_serializer="string") as producer:
-        producer.send(topic, None).result(20)
+        producer.send(topic, None).result(120)
         assert bench.records(topic)[-1].value is None
     with bench.producer() as producer, pytest.raises(TypeError):
         producer.send(topic, "text without a serializer")
@@ -193,7 +193,7 @@ def test_interceptors_see_records_and_outcomes(bench: Bench) -> None:
             raise ValueError("no")
 
     with bench.producer(interceptor_classes=[Stamp(), Broken]) as producer:
-        producer.send(topic, b"v").result(20)
+        producer.send(topic, b"v").result(120)
     assert bench.records(topic)[0].headers == (("stamp", b"1"),)
     assert [row for row in seen if row != "closed"] == [((topic, 0, 0, seen[0][0].timestamp_ms), None)] * 2
     assert seen.count("closed") == 2
@@ -213,7 +213,7 @@ def test_reporters_are_told_the_metrics(bench: Bench) -> None:
 
     with bench.producer(metric_reporters=[Keep()], metrics_sample_window_ms=20) as producer:
         for _ in range(10):
-            producer.send(topic, b"v").result(20)
+            producer.send(topic, b"v").result(120)
         assert producer.metrics()["record-send-total"] == 10
         assert producer.metrics()["buffer-available-bytes"] == producer.metrics()["buffer-total-bytes"]
     assert told[-1] == "closed"
@@ -257,16 +257,16 @@ def test_a_refused_record_says_why(bench: Bench) -> None:
         large = producer.send(topic, bytes(1000), key=b"k")
         producer.flush(20)
         with pytest.raises(MessageTooLarge):
-            large.result(20)
+            large.result(120)
         good, bad = producer.send(topic, b"v", key=b"k"), producer.send(topic, b"v")
         producer.flush(20)
         with pytest.raises(KafkaError):
-            bad.result(20)
+            bad.result(120)
         with pytest.raises(KafkaError, match="another record"):
-            good.result(20)
+            good.result(120)
         last = producer.send(topic, b"v", key=b"k")
         producer.flush(20)
-        assert last.result(20).offset == 0
+        assert last.result(120).offset == 0
 
 
 def test_a_batch_that_is_too_large_is_split(bench: Bench) -> None:
@@ -287,6 +287,6 @@ def test_transactions_need_a_name(bench: Bench) -> None:
 def test_without_idempotence_and_without_acknowledgement(bench: Bench) -> None:
     topic = bench.topic()
     with bench.producer(acks=0) as producer:
-        assert producer.send(topic, b"v").result(20).offset == -1
+        assert producer.send(topic, b"v").result(120).offset == -1
     with bench.producer(acks=1) as producer:
-        assert producer.send(topic, b"w").result(20).offset == 1
+        assert producer.send(topic, b"w").result(120).offset == 1

@@ -155,6 +155,6 @@ def test_in_a_cluster_it_is_loaded_where_its_topic_is_led(on_path: None, monkeyp
         cluster.delete_topic("gone")
         with cluster.producer(acks="all", compression_type="none") as producer:
             headers = [("deliver-to", b"mails"), ("delay-ms", b"1")]
-            producer.send("delayed", b"late", headers=headers).result(30)
+            producer.send("delayed", b"late", headers=headers).result(120)
         with cluster.consumer("mails", auto_offset_reset="earliest") as consumer:
             assert [record.value for record in consumer.poll(30)] == [b"late"]

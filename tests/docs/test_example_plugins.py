@@ -105,7 +105,7 @@ def test_the_observer_is_told_of_rolls(on_path: Path, start_broker: Any, tmp_pat
     assert producer.flush(30) == 0
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     resource = ConfigResource(ResourceType.TOPIC, "orders")
-    entries = admin.describe_configs([resource])[resource].result(20)
+    entries = admin.describe_configs([resource])[resource].result(120)
     assert entries["partitioner"].value == "geo"
     assert entries["acme.geo.regions"].value == "eu,us"
     assert broker.terminate() == 0
@@ -129,4 +129,4 @@ def test_a_producer_gives_a_partitioner_its_topic_s_settings(on_path: Path, netw
         log.create_topic("orders", partitions=2, config=settings)
         with (logkernel.connect(log.listen()) if networked else log).producer() as producer:
             deliveries = [producer.send("orders", b"v", key=key) for key in (b"us/1", b"us/2", b"eu/1", b"eu/2")]
-            assert [delivery.result(10).partition for delivery in deliveries] == [0, 0, 1, 1]
+            assert [delivery.result(120).partition for delivery in deliveries] == [0, 0, 1, 1]

@@ -18,7 +18,7 @@ if not hasattr(confluent_kafka, "ShareConsumer"):
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 GROUP, TOPIC = "jobs", "work"
-WAIT_S = 60.0
+WAIT_S = 180.0
 
 
 def prepare(bootstrap: str) -> None:

@@ -9,7 +9,7 @@ from recorded_writes import Recorded
 def send(brokers: Brokers, topic: str, *values: bytes) -> None:
     with brokers.log.producer(acks="all") as producer:
         for value in values:
-            producer.send(topic, value, b"key", partition=0).result(60)
+            producer.send(topic, value, b"key", partition=0).result(120)
 
 
 def values(brokers: Brokers, topic: str) -> list[bytes]:

@@ -35,10 +35,10 @@ def test_a_transaction_goes_on_over_an_election(committed: bool, election: str, 
     with brokers.log.producer(acks="all", transactional_id=f"of {topic}") as producer:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(topic, b"before").result(60)
+        producer.send(topic, b"before").result(120)
         brokers.stop(1)
         brokers.until_led(topic, other_than=1)
-        producer.send(topic, b"after").result(60)
+        producer.send(topic, b"after").result(120)
         assert brokers.read(topic, "read_committed") == []
         (producer.commit_transaction if committed else producer.abort_transaction)()
     found = [record.value for record in brokers.read(topic, "read_committed")]

@@ -21,7 +21,7 @@ from logkernel.vocabulary import NO_ID, Principal
 GOLDEN = Path(__file__).parents[2] / "golden" / "authorization" / "kafka-4.3.1.txt"
 CAPABILITIES = frozenset({"zstd", "transaction_abortable", "group_not_found", "client_member_id", "share_coordinator",
                           "member_id_required", "static_members", "member_epochs"})  # fmt: skip
-DEADLINE_S = 20
+DEADLINE_S = 180
 
 
 KAFKA = by_case(GOLDEN.read_text().splitlines())

@@ -14,7 +14,7 @@ from logkernel.vocabulary import AclOperation, ResourceType
 
 SETTINGS = ("authorizer.class.name=standard", "allow.everyone.if.no.acl.found=true")
 REFUSED = 29
-DEADLINE_S = 30
+DEADLINE_S = 180
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_only_who_may_act_for_the_cluster_reads_as_a_follower(cluster: Cluster) 
     assert leader is not None
     channel = known[leader - 1]
     with cluster.producer(acks="all") as producer:
-        producer.send("orders", b"value").result(30)
+        producer.send("orders", b"value").result(120)
     asked = data.FetchRequest(
         2, max_wait_ms=0, topics=[data.FetchTopic("orders", [data.FetchPartition(0, 0, 1 << 20)])]
     )  # fmt: skip

@@ -15,7 +15,7 @@ import logkernel
 from logkernel.broker.fetch_sessions import FetchContext, FetchSessions
 
 PARTITIONS = 60
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def state(log, topic: str = "t") -> dict[bytes, bytes]:
 
 
 def wait(log, holds, what: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not holds():
         assert time.monotonic() < deadline, what
         log.broker.runtime.workers.wait(0.01)

@@ -34,7 +34,7 @@ def names(tmp_path) -> list[str]:
 
 
 def until(holds) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.005)

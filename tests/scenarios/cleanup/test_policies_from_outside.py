@@ -90,7 +90,7 @@ def test_what_a_rule_learned_is_given_back_on_the_workers_thread(with_plugin, mo
         original(workers, seconds)
 
     def learn(rule, batch):
-        assert waits.wait(60), "whoever began the rewrite has no more to do with the rule"
+        assert waits.wait(120), "whoever began the rewrite has no more to do with the rule"
         rule.learned = Learned()
 
     monkeypatch.setattr(ThreadWorkers, "wait", waiting)

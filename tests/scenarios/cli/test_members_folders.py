@@ -63,7 +63,7 @@ def write(cluster: logkernel.Cluster) -> None:
     with contextlib.suppress(TopicAlreadyExists):
         cluster.create_topic("orders", partitions=1, replication_factor=1)
     with cluster.producer() as producer:
-        producer.send("orders", b"one").result(30)
+        producer.send("orders", b"one").result(120)
 
 
 @pytest.fixture(params=[cluster_folder, moved_folder, once_alone], ids=["of --brokers", "by itself", "once alone"])

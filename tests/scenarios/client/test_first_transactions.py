@@ -14,6 +14,6 @@ def test_what_is_waited_for_is_sent_though_nothing_else_happens() -> None:
             producer.init_transactions()
             for number in range(2):
                 producer.begin_transaction()
-                assert producer.send("a", b"v", partition=number).result(20).offset == 0
+                assert producer.send("a", b"v", partition=number).result(120).offset == 0
                 producer.commit_transaction()
         assert [log.end_offset("a", partition) for partition in (0, 1)] == [2, 2]

@@ -217,7 +217,7 @@ def test_records_that_were_sent_before_fail_when_their_leader_refuses(door: Door
     with logkernel.connect(served) as log:
         settings = {"max_block_ms": 120_000, "delivery_timeout_ms": 300_000, "connections_max_idle_ms": 100}
         with log.producer(enable_idempotence=False, **settings, **LIMITS) as producer:
-            producer.send("t", b"first").result(60)
+            producer.send("t", b"first").result(120)
             door.error = REFUSALS[0]
             while producer.metrics()["connection-count"]:  # until it was idle for long enough
                 time.sleep(0.01)
@@ -277,7 +277,7 @@ def test_a_producer_outlives_an_authentication_that_fails_on_a_connection_that_s
 ) -> None:
     tiring.raises = raises
     with logkernel.connect(served) as log, log.producer(enable_idempotence=False) as producer:
-        producer.send("t", b"first").result(60)
+        producer.send("t", b"first").result(120)
         tiring.error = REFUSALS[0]
         assert isinstance(producer.send("t", b"next").exception(60), SaslAuthenticationFailed)
         tiring.error = None

@@ -147,7 +147,7 @@ def test_every_setting_of_a_producer_is_read_by_the_code_that_runs() -> None:
                 if "transactional_id" in more:
                     producer.init_transactions()
                     producer.begin_transaction()
-                producer.send("t", b"v").result(20)
+                producer.send("t", b"v").result(120)
             read |= given.read
     assert {setting.name for setting in PRODUCER} - OF_SECURITY - read == REFUSED
 

@@ -81,7 +81,7 @@ def test_a_listening_log_that_nobody_closed_is_stopped_at_exit_behind_its_client
         assert child.stdout is not None
         try:
             host, _, port = child.stdout.readline().decode().strip().rpartition(":")
-            with socket.create_connection((host, int(port)), timeout=30) as connection:
+            with socket.create_connection((host, int(port)), timeout=120) as connection:
                 child.stdin.write(b"go\n")
                 child.stdin.flush()
                 assert connection.recv(1) == b""  # closed while the process still lives
@@ -154,7 +154,7 @@ def test_an_interrupt_gives_back_memory_that_was_waited_for() -> None:
     with logkernel.open() as log:
         log.create_topic("t")
         with log.producer(buffer_memory=100_000, batch_size=50_000) as producer:
-            producer.send("t", b"warm").result(20)
+            producer.send("t", b"warm").result(120)
             pool = producer._accumulator.pool
             assert pool.take(pool.free)
             steps: Any = producer._appender.send("t", bytes(1000), None, (), None, None, None)
@@ -171,7 +171,7 @@ def test_a_record_that_no_batch_can_hold_gives_its_memory_back_once() -> None:
     with logkernel.open() as log:
         log.create_topic("t")
         with log.producer(buffer_memory=100_000, batch_size=50_000) as producer:
-            producer.send("t", b"warm").result(20)
+            producer.send("t", b"warm").result(120)
             pool = producer._accumulator.pool
             assert pool.take(pool.free)
             steps: Any = producer._appender.send("t", b"v", None, (), None, 2**63, None)
@@ -256,7 +256,7 @@ if child == 0:
         print("refused" if "fork" in str(error) else error, flush=True)
     own = logkernel.connect(sys.argv[1])
     with own.producer() as mine:
-        mine.send("t", b"own").result(20)
+        mine.send("t", b"own").result(120)
     sys.exit(0)
 assert os.waitpid(child, 0)[1] == 0
 producer.flush(20)
@@ -311,7 +311,7 @@ def test_threads_share_a_producer(served: tuple[logkernel.EmbeddedLog, str], kin
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(120)
         producer.close()
         found = [value or b"" for value in values(log)]
         assert len(found) == 800
@@ -355,7 +355,7 @@ def test_a_stalled_broker_costs_no_more_than_the_pool_and_a_fifth(start_broker: 
     with logkernel.connect(broker.bootstrap) as log:
         log.create_topic("t", partitions=4)
         producer = log.producer(buffer_memory=memory, max_block_ms=2000)
-        assert isinstance(producer.send("t", b"warm").result(20), RecordMetadata)
+        assert isinstance(producer.send("t", b"warm").result(120), RecordMetadata)
         os.kill(broker.pid, signal.SIGSTOP)
         try:
             tracemalloc.start()

@@ -141,7 +141,7 @@ def test_brokers_protect_what_they_say(variant: str, monkeypatch: pytest.MonkeyP
             writer.wait_for_more()
             cluster.start(leader)
             cluster.wait_for_isr("orders", 0, 3)
-            deadline_s = monotonic() + 60
+            deadline_s = monotonic() + 180
             while is_short and most_logins() < 2 and monotonic() < deadline_s:
                 writer.wait_for_more()
         writer.check(cluster)

@@ -21,7 +21,7 @@ from logkernel.controller.image import acl_key, quota_key
 from logkernel.kernel import Kernel
 from logkernel.vocabulary import Acl, AclOperation, ResourceType
 
-SOON_S = 20.0
+SOON_S = 180.0
 CHROOTS = count(1)
 NewSession = Callable[[], SharedCoordination]
 RULE = acl_key(Acl(ResourceType.TOPIC, 3, "orders", "User:ann", "*", AclOperation.READ, 2))

@@ -29,7 +29,7 @@ def test_a_record_is_on_every_replica() -> None:
     with logkernel.open_cluster(brokers=3) as cluster:
         with_topic(cluster)
         with cluster.producer(acks="all") as producer:
-            assert producer.send("orders", b"value", key=b"key").result(30).offset == 0
+            assert producer.send("orders", b"value", key=b"key").result(120).offset == 0
         with cluster.consumer("orders", auto_offset_reset="earliest") as consumer:
             (record,) = consumer.poll(10)
             assert (record.key, record.value) == (b"key", b"value")
@@ -156,7 +156,7 @@ def test_a_broker_that_was_stopped_takes_no_record_any_more() -> None:
                 pass  # a slow machine needs longer than that at first
             cluster.stop(3)
             with pytest.raises(LogkernelError):
-                producer.send("orders", b"lost").result(30)
+                producer.send("orders", b"lost").result(120)
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -191,7 +191,7 @@ def behind(**settings: Any) -> Iterator[Cluster]:
         cluster.wait_for_isr("orders", 0, 2)
         cluster.cut({1}, {2})
         with cluster.producer(acks="1") as producer:
-            producer.send("orders", b"what 2 does not have").result(30)
+            producer.send("orders", b"what 2 does not have").result(120)
         while cluster.isr("orders", 0) != [1]:
             cluster.wait_for_leader("orders", 0)
         yield cluster
@@ -235,7 +235,7 @@ def test_a_broker_that_nobody_can_replace_asks_as_often_as_its_settings_say(
 def test_a_broker_that_stops_waits_for_one_that_can_lead_in_its_place() -> None:
     with behind(brokers=3, **PATIENT) as cluster:
         with cluster.producer(acks="all") as producer:
-            producer.send("orders", b"of broker 1 alone").result(30)
+            producer.send("orders", b"of broker 1 alone").result(120)
         stopping = threading.Thread(target=cluster.stop, args=(1,))
         stopping.start()
         cluster.heal()
@@ -256,7 +256,7 @@ def test_what_a_follower_told_of_its_log_start_is_there_after_its_broker_was_kil
         cluster.create_topic("orders", assignment={0: [1, 2]})
         with cluster.producer(acks="all") as producer:
             for number in range(10):
-                producer.send("orders", b"%d" % number).result(30)
+                producer.send("orders", b"%d" % number).result(120)
         with cluster.admin() as admin:
             assert admin.delete_records({("orders", 0): 6}) == {("orders", 0): 6}
         cluster.kill(2)

@@ -73,7 +73,7 @@ def test_a_group_is_coordinated_by_another_broker(cluster: Cluster) -> None:
     cluster.create_topic("orders", 1, replication_factor=3)
     with logkernel.connect(cluster.bootstrap_servers) as remote:
         with remote.producer(acks="all") as producer:
-            producer.send("orders", b"value").result(30)
+            producer.send("orders", b"value").result(120)
         with remote.consumer("orders", group="g", auto_offset_reset="earliest") as consumer:
             values: list[bytes | None] = []
             for _ in range(300):

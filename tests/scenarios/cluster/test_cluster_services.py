@@ -70,7 +70,7 @@ def test_a_group_goes_on_where_it_was_when_its_coordinator_is_killed() -> None:
         def fill(values: list[bytes]) -> None:
             with cluster.producer(acks="all") as producer:
                 for value in values:
-                    producer.send("orders", value).result(30)
+                    producer.send("orders", value).result(120)
 
         fill([b"%d" % number for number in range(10)])
         with cluster.consumer("orders", group="g", auto_offset_reset="earliest") as consumer:
@@ -103,7 +103,7 @@ def test_a_group_waits_until_its_topic_can_have_all_of_its_replicas(caplog: pyte
     with logkernel.open_cluster(brokers=3, offsets_topic_num_partitions=2) as cluster:
         cluster.create_topic("orders", assignment={0: [1, 2]})
         with cluster.producer() as producer:
-            producer.send("orders", b"value", partition=0).result(30)
+            producer.send("orders", b"value", partition=0).result(120)
         cluster.stop(3)
         with cluster.consumer("orders", group="readers", auto_offset_reset="earliest") as consumer:
             while not any("INVALID_REPLICATION_FACTOR" in message for message in caplog.messages):
@@ -123,7 +123,7 @@ def test_a_small_cluster_has_groups_with_as_many_replicas_as_it_has_brokers(brok
     with logkernel.open_cluster(brokers=brokers, offsets_topic_num_partitions=1) as cluster:
         cluster.create_topic("orders", 1)
         with cluster.producer() as producer:
-            producer.send("orders", b"value", partition=0).result(30)
+            producer.send("orders", b"value", partition=0).result(120)
         with cluster.consumer("orders", group="readers", auto_offset_reset="earliest") as consumer:
             assert [record.value for record in consumer.poll(30)] == [b"value"]
         assert len(cluster.replicas(STATE, 0)) == brokers

@@ -18,7 +18,7 @@ from logkernel.cluster.processes.messages import SOCKET
 def written(cluster: ServedProcesses, values: range) -> None:
     with cluster.connect() as remote, remote.producer(acks="all") as producer:
         for value in values:
-            producer.send("orders", b"%d" % value, partition=value % 2).result(30)
+            producer.send("orders", b"%d" % value, partition=value % 2).result(120)
 
 
 def read(cluster: ServedProcesses, count: int) -> list[int]:

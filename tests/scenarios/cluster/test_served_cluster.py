@@ -47,7 +47,7 @@ def test_three_brokers_hold_what_is_written_over_a_restart(tmp_path: Path) -> No
                 assert len(admin.describe_cluster().brokers) == 3
             with remote.producer(acks="all") as producer:
                 for number in range(10):
-                    producer.send("orders", b"%d" % number, partition=number % 2).result(30)
+                    producer.send("orders", b"%d" % number, partition=number % 2).result(120)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["broker-1", "broker-2", "broker-3", "coordination"]
     with served(tmp_path) as servers, logkernel.connect(servers) as remote:
         found: list[int] = []

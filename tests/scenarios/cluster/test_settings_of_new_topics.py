@@ -433,4 +433,4 @@ def test_a_producer_to_a_topic_that_was_just_made_is_held_to_its_settings(monkey
         for number in range(5):
             cluster.create_topic(f"orders-{number}", 1, replication_factor=2, max_message_bytes=100)
             with cluster.producer() as producer, pytest.raises(MessageTooLarge):
-                producer.send(f"orders-{number}", bytes(1_000)).result(30)
+                producer.send(f"orders-{number}", bytes(1_000)).result(120)

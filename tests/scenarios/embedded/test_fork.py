@@ -47,7 +47,7 @@ def in_child(work: Callable[[], None]) -> None:
     """Run `work` in a forked child; fail where it raises or does not end."""
     process = multiprocessing.get_context("fork").Process(target=work)
     process.start()
-    process.join(60)
+    process.join(120)
     if process.exitcode is None:
         process.kill()
     assert process.exitcode == 0
@@ -78,7 +78,7 @@ def test_children_of_a_fork_lose_nothing_of_the_parents_log(tmp_path: Path) -> N
         acknowledged += 1
         for process in children:
             acknowledged += told.get(timeout=60)
-            process.join(60)
+            process.join(120)
             assert process.exitcode == 0
     with logkernel.open(folder) as again:
         assert len(list(again.read("t"))) == acknowledged == 1
@@ -133,7 +133,7 @@ def test_a_child_may_open_the_log_once_the_parent_has_closed_it(tmp_path: Path) 
     closed = fork.Event()
 
     def child() -> None:
-        assert closed.wait(60)
+        assert closed.wait(120)
         with logkernel.open(tmp_path) as own:
             own.append("t", b"the child's")
 
@@ -142,7 +142,7 @@ def test_a_child_may_open_the_log_once_the_parent_has_closed_it(tmp_path: Path) 
         process = fork.Process(target=child)
         process.start()
     closed.set()
-    process.join(60)
+    process.join(120)
     assert process.exitcode == 0
     with logkernel.open(tmp_path) as again:
         assert [record.value for record in again.read("t")] == [b"the child's"]

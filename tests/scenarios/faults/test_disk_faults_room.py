@@ -286,7 +286,7 @@ def test_too_few_file_handles_put_cleaning_off(machine):
     machine.disk.fault = None
     machine.pass_ms(310_000)
     assert machine.broker.replicas.led.get(("t", 0)).log.start_offset == 7
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 180
     while machine.broker.replicas.led.get(("c", 0)).log.clean_offset != 3:
         assert time.monotonic() < deadline
         machine.broker.runtime.workers.wait(0.01)

@@ -14,7 +14,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.kernel import Kernel
 from logkernel.security.development import obtain
 
-WAIT_S = 30
+WAIT_S = 300
 
 
 def refused(folder: Path, *words: str) -> str:

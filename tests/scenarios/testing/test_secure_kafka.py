@@ -182,10 +182,10 @@ def test_by_variables():
         "sasl.username": "ann", "sasl.password": os.environ["PASSWORD"], "ssl.ca.location": os.environ["CA"],
     }
     assert os.environ["URL"] == f"kafka://ann@{os.environ['BROKER']}"
-    assert Producer(settings).list_topics(timeout=10)
+    assert Producer(settings).list_topics(timeout=120)
 
 def test_by_the_fixture(kafka):
-    assert Producer(kafka.client_settings("bob", spelling="librdkafka")).list_topics(timeout=10)
+    assert Producer(kafka.client_settings("bob", spelling="librdkafka")).list_topics(timeout=120)
 """
 INI = (
     "kafka_security_protocol = SASL_SSL\nkafka_users =\n    ann=hers\n    bob\n"

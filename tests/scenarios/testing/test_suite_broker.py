@@ -27,7 +27,7 @@ from confluent_kafka.admin import AdminClient
 @pytest.mark.parametrize("turn", range(4))
 def test_it_is_there(turn, record_property):
     assert os.environ["KAFKA_URL"] == f"kafka://{ADDRESS}/"
-    found = AdminClient({"bootstrap.servers": ADDRESS}).list_topics(timeout=10)
+    found = AdminClient({"bootstrap.servers": ADDRESS}).list_topics(timeout=120)
     assert {name: len(topic.partitions) for name, topic in found.topics.items()} == {"orders": 3, "from.ini": 2}
     print("broker", ADDRESS, "of", os.environ.get("PYTEST_XDIST_WORKER"))
 """

@@ -198,7 +198,7 @@ def test_brokers_in_a_folder_are_found_again(tmp_path: Path) -> None:
                 status, said = server.answer("PUT", "/snapshots/first")
                 assert (status, said["message"]) == (400, "only a cluster in memory can be saved; leave out path")
                 server.process.terminate()
-                assert server.process.wait(60) == 0
+                assert server.process.wait(120) == 0
             else:
                 server.call("POST", "/wait/leader", {"topic": "orders", "within_s": 60})
                 assert values(server) == ["kept"]
