@@ -30,7 +30,7 @@ EVENTS = {
 class Traced(Reached):
     """Three brokers, each start of which writes a trace of its own."""
 
-    patience_s = 60
+    patience_s = 180
 
     def __init__(
         self, folder: Path, url: str, start_broker: Callable[..., Any], eventually: Callable[..., None]

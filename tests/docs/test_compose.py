@@ -132,8 +132,8 @@ def test_the_brokers_run_as_their_commands_say(
             assert main(["status", "--data", str(made.data(name))]) == 0
         host = ",".join(f"127.0.0.1:{made.ports[name, 'HOST']}" for name in BROKERS)
         created = ["topic", "create", "orders", "-p", "3", "-b", host]
-        eventually(lambda: main(created) == 0, 30, "a topic with three replicas")
-        eventually(lambda: main(["cluster", "check", "-b", host]) == 0, 60, "all agree")
+        eventually(lambda: main(created) == 0, 180, "a topic with three replicas")
+        eventually(lambda: main(["cluster", "check", "-b", host]) == 0, 180, "all agree")
         config = str(made.data("broker-1").parent / "broker.yaml")
         assert main(["cluster", "check", "--config", config]) == 0
         assert "3 partitions: 0 errors" in capsys.readouterr().out

@@ -80,7 +80,7 @@ def test_the_dump_tool_reads_our_records(broker: Any, apache_kafka: ModuleType) 
     def dump(decoder: str, topic: str) -> str:
         files = ",".join(str(path) for path in sorted(broker.data.glob(f"{topic}-*/*.log")) if path.stat().st_size)
         command = apache_kafka.java("org.apache.kafka.tools.DumpLogSegments", decoder, "--files", files)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
 

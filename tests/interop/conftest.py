@@ -179,7 +179,7 @@ def spark_java(tmp_path_factory: pytest.TempPathFactory) -> str:
                         producer.send("original", b"%d" % number, key=b"key")
             copy = [sys.executable, str(HERE / "spark_copy.py"), server.bootstrap, "copy", "topic:original"]
             command = [*copy, str(folder / "checkpoint"), "--java", " ".join([*class_archive.QUICK, *given])]
-            subprocess.run(command, check=True, capture_output=True, timeout=240)  # its JVM holds the pipes, too
+            subprocess.run(command, check=True, capture_output=True, timeout=1200)  # its JVM holds the pipes, too
         finally:
             server.stop()
 

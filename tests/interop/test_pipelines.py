@@ -19,7 +19,7 @@ from logkernel.cli import main
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "flights"
@@ -340,10 +340,10 @@ def test_a_stream_that_goes_on(spark: Any, bootstrap: str, tmp_path: Path, event
     def tell(row: Any) -> None:
         """Ctrl-C when two micro-batches were seen."""
         told.append(row)
-        eventually(lambda: tocks() == [b"1a"], 120, "the first record")
+        eventually(lambda: tocks() == [b"1a"], 600, "the first record")
         append("names", b"b")
         append("ticks", b"2")
-        eventually(lambda: len(tocks()) == 2, 120, "the second record")
+        eventually(lambda: len(tocks()) == 2, 600, "the second record")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

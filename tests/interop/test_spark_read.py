@@ -33,7 +33,7 @@ from spark_judged import (
 
 import logkernel
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
 
 EVERY = json.dumps({TOPIC: {str(number): 50 for number in range(PARTITIONS)}})
 LATEST = json.dumps({TOPIC: {"0": -1, "1": 60, "2": -1}})

@@ -26,7 +26,7 @@ from spark_judged import (
 
 import logkernel
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
 
 
 class Triggers:
@@ -74,7 +74,7 @@ def available(spark: Any, cluster: Cluster, source: str, given: dict[str, str], 
     seen = Triggers()
     writer = stream(spark, cluster, source, given).writeStream.foreachBatch(seen).trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(folder / source)).start()
-    assert query.awaitTermination(300)
+    assert query.awaitTermination(1500)
     return list(seen.batches.values())
 
 
@@ -168,7 +168,7 @@ def test_a_trigger_waits_for_enough_or_long_enough(
 
 def until_triggers(query: Any, seen: Triggers, count: int, eventually: Any) -> None:
     """Spark's own list of progress has rows of triggers without records, too."""
-    eventually(lambda: query.exception() is not None or len(seen.batches) >= count, 240, f"{count} triggers")
+    eventually(lambda: query.exception() is not None or len(seen.batches) >= count, 600, f"{count} triggers")
     assert query.exception() is None
 
 
@@ -202,7 +202,7 @@ def test_a_stream_is_restarted_and_topics_join(
 
     def has(count: int) -> None:
         try:
-            eventually(lambda: query.exception() is not None or len(seen.rows) >= count, 240, f"{count} rows")
+            eventually(lambda: query.exception() is not None or len(seen.rows) >= count, 600, f"{count} rows")
         finally:
             assert query.exception() is None, query.exception()
         assert len(seen.rows) == count
@@ -274,7 +274,7 @@ def test_a_stream_by_bytes(spark: Any, cluster: Cluster, tmp_path: Path) -> None
     frame = stream(spark, cluster, "path", given)
     writer = frame.writeStream.foreachBatch(seen).trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(tmp_path)).start()
-    assert query.awaitTermination(300)
+    assert query.awaitTermination(1500)
     assert len(seen.rows) == len(judged(spark, cluster, {"subscribe": TOPIC})[1])
     assert 2 <= len(seen.batches) <= 8
 
@@ -347,7 +347,7 @@ def test_a_stream_that_lost_its_topic(spark: Any, cluster: Cluster, tmp_path: Pa
     query.processAllAvailable()
     with logkernel.connect(cluster.bootstrap) as log:
         log.delete_topic(fresh)
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 600
     while query.exception() is None and time.monotonic() < deadline:
         time.sleep(0.1)
     assert query.exception() is not None

@@ -22,7 +22,7 @@ from schema_registry import framed, register_protobuf  # noqa: E402
 import logkernel  # noqa: E402
 from logkernel.testing import SchemaRegistry  # noqa: E402
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
 
 KIND = descriptor_pb2.FieldDescriptorProto
 FIELDS = {
@@ -139,7 +139,7 @@ def read(spark: Any, bootstrap: str, topic: str, folder: Path, **given: str) -> 
 
     writer = spark.readStream.format("logkernel").options(**options).load().writeStream.foreachBatch(keep)
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    assert query.awaitTermination(300)
+    assert query.awaitTermination(1500)
     assert repr(streamed) == repr(found)  # NaN is not equal to itself
     return [row.asDict(recursive=True) if hasattr(row, "asDict") else row for row in found]
 

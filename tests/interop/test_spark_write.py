@@ -32,7 +32,7 @@ from ours import LogkernelServer  # noqa: E402
 from server import Server  # noqa: E402
 
 KILLS = int(os.environ.get("LOGKERNEL_SPARK_KILLS", "3"))
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600 + 60 * KILLS)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800 + 60 * KILLS)]
 
 
 @pytest.fixture
