@@ -290,25 +290,15 @@ def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     return module
 
 
-def a_zookeeper(folders: pytest.TempPathFactory, extra: tuple[str, ...] = ()) -> Iterator[zookeepers.ZooKeeper]:
+@pytest.fixture(scope="module")
+def patient_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zookeepers.ZooKeeper]:
+    """A ZooKeeper for the tests of a module, each in a chroot of its own; skips where none can be started. A session
+    lasts as long as it asks for, so that a machine that stalls does not end it."""
     why = zookeepers.absent()
     if why is not None:
         missing(why)
-    with zookeepers.zookeeper(folders.mktemp("zookeeper"), extra) as started:
+    with zookeepers.zookeeper(tmp_path_factory.mktemp("zookeeper"), (zookeepers.LONG_SESSIONS,)) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zookeepers.ZooKeeper]:
-    """A ZooKeeper for the tests of a module, each in a chroot of its own; skips where none can be started. Sessions
-    last four seconds at most, whatever they ask for: nobody waits long for the end of a broker that was killed."""
-    yield from a_zookeeper(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def patient_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zookeepers.ZooKeeper]:
-    """As `zookeeper_server`; a session lasts as long as it asks for, so that a machine that stalls does not end it."""
-    yield from a_zookeeper(tmp_path_factory, (zookeepers.LONG_SESSIONS,))
 
 
 @pytest.fixture

@@ -58,12 +58,12 @@ class Traced(Reached):
 
 @pytest.mark.longest
 def test_what_brokers_in_zookeeper_did_under_faults_replays_to_the_same_effects(
-    zookeeper_server: zookeepers.ZooKeeper,
+    patient_zookeeper: zookeepers.ZooKeeper,
     tmp_path: Path,
     start_broker: Callable[..., Any],
     eventually: Callable[..., None],
 ) -> None:
-    url = f"zookeeper://{zookeeper_server.address}/traced"
+    url = f"zookeeper://{patient_zookeeper.address}/traced"
     traced = Traced(tmp_path / "traces", url, start_broker, eventually)
     with traced.connect() as log, log.admin() as admin:
         traced.until(lambda: len(admin.describe_cluster().brokers) == 3, "three brokers are known")

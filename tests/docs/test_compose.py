@@ -121,11 +121,11 @@ class Containers:
 
 @pytest.mark.long
 def test_the_brokers_run_as_their_commands_say(
-    tmp_path: Path, zookeeper_server: zookeepers.ZooKeeper, eventually: Callable[..., None],
+    tmp_path: Path, patient_zookeeper: zookeepers.ZooKeeper, eventually: Callable[..., None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     with ExitStack() as stack:
-        made = Containers(tmp_path, zookeeper_server.address, stack)
+        made = Containers(tmp_path, patient_zookeeper.address, stack)
         for name, program in made.programs.items():
             assert program.stdout is not None
             assert program.stdout.readline().startswith("logkernel listening on "), name
