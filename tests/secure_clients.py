@@ -141,7 +141,7 @@ def aiokafka(bootstrap: str, login: Login, topic: str) -> list[bytes]:
     async def go() -> list[bytes]:
         settings: dict[str, Any] = {
             "bootstrap_servers": bootstrap,
-            "request_timeout_ms": 15_000,
+            "request_timeout_ms": 40_000,
             "security_protocol": login.protocol,
             "ssl_context": context,
             "sasl_mechanism": login.mechanism or "PLAIN",
@@ -186,16 +186,16 @@ class Java:
         common = ["--bootstrap-server", bootstrap, "--topic", topic, "--command-config", str(file)]
         self._run("ConsoleProducer", *common, stdin=b"\n".join(VALUES) + b"\n")
         read = self._run(
-            "consumer.ConsoleConsumer", *common, "--from-beginning", "--max-messages", "2", "--timeout-ms", "30000"
+            "consumer.ConsoleConsumer", *common, "--from-beginning", "--max-messages", "2", "--timeout-ms", "180000"
         )
         return read.split()
 
     def _settings(self, login: Login) -> dict[str, str]:
         found = {
             "security.protocol": login.protocol,
-            "delivery.timeout.ms": "9000",
-            "request.timeout.ms": "4000",
-            "max.block.ms": "9000",
+            "delivery.timeout.ms": "180000",
+            "request.timeout.ms": "60000",
+            "max.block.ms": "180000",
         }
         if login.mechanism == "OAUTHBEARER":
             module = f"{LOGINS}.oauthbearer.OAuthBearerLoginModule"

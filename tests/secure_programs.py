@@ -23,7 +23,7 @@ from secure_clients import Login
 
 SOURCES = Path(__file__).resolve().parent / "interop" / "secure"
 KAFKAJS = "kafkajs@2.2.4"
-TAKES_S = 240
+TAKES_S = 600
 BUILD_TAKES_S = 600
 """Of a first build, which compiles all modules, on a busy machine."""
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.interop
 PAGE = Path(__file__).parents[2] / "docs" / "testing-other-languages.md"
 JUNIT = ("org.junit.platform", "junit-platform-console-standalone", "1.11.4")
 KAFKA_GO = "github.com/segmentio/kafka-go@v0.4.47"
-TAKES_S = 240
+TAKES_S = 500
 
 
 def blocks(language: str) -> list[str]:

@@ -27,7 +27,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 public final class SecureClients {
     private static final String MODULES = "org.apache.kafka.common.security.";
-    private static final long LIMIT_NANOS = 60_000_000_000L;
+    private static final long LIMIT_NANOS = 180_000_000_000L;
 
     public static void main(String[] args) throws Exception {
         ObjectMapper json = new ObjectMapper();

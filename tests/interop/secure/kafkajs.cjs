@@ -4,13 +4,15 @@
 const fs = require("fs");
 const { Kafka, logLevel } = require("kafkajs");
 
-const LIMIT_MS = 60000;
+const LIMIT_MS = 180000;
 
 function client(login) {
   const settings = {
     brokers: [login.bootstrap],
     logLevel: logLevel.NOTHING,
     retry: { retries: 3, initialRetryTime: 50 },
+    connectionTimeout: LIMIT_MS / 3,
+    authenticationTimeout: LIMIT_MS,
   };
   if (login.ca) settings.ssl = { ca: [fs.readFileSync(login.ca)] };
   if (login.certificate) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Limit of what a login waits for; nothing that is asserted depends on it.
-const Limit = 60 * time.Second
+const Limit = 120 * time.Second
 
 // Login is what a client sets, and what it writes and reads.
 type Login struct {
