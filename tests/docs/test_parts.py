@@ -28,6 +28,7 @@ with open(sys.argv[1], "w") as file:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1500)
 def test_the_plain_command_and_the_rest_are_everything(tmp_path: Path) -> None:
     path = tmp_path / "ids.json"
     command = [sys.executable, "-c", COLLECT, str(path)]
