@@ -8,7 +8,9 @@ from the first of them to the last, at least:
     10 s, 20 s …  logged again
     returns       a call that took longer than a second is noted by whoever made it (`PluginFaults.took`)
 
-Looks are counted, instead of asking for the time: a process that was stopped for a minute accuses nobody.
+Looks are counted, instead of asking for the time: a process that was stopped for a minute accuses nobody. A call that
+has imported a further module since the last look is not one that hangs: the first request of a service imports a
+hundred, which takes seconds where the machine is busy. One module that does not come to its end is told of.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ class HangWatch:
         self._tell = tell
         self._seen: dict[int, tuple[object, int]] = {}
         """Thread → its call at the last look, and for how many ms it was seen."""
+        self._modules = 0
+        """How many modules there were at the last look."""
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -60,12 +64,14 @@ class HangWatch:
     def look(self) -> list[Hang]:
         """Look once; log what hangs, and return it."""
         seen, self._seen = self._seen, {}
-        return list(self._hangs(seen))
+        before, self._modules = self._modules, len(sys.modules)
+        return list(self._hangs(seen, self._modules != before))
 
-    def _hangs(self, seen: dict[int, tuple[object, int]]) -> Iterator[Hang]:
+    def _hangs(self, seen: dict[int, tuple[object, int]], more_modules: bool) -> Iterator[Hang]:
         for thread, call in self._running.by_thread.copy().items():
             before, for_ms = seen.get(thread, (None, 0))
-            for_ms = for_ms + LOOK_MS if before is call else 0
+            goes_on = more_modules and _imports(thread)
+            for_ms = for_ms + LOOK_MS if before is call and not goes_on else 0
             self._seen[thread] = (call, for_ms)
             if for_ms < SLOW_MS:
                 continue
@@ -76,6 +82,14 @@ class HangWatch:
                     *(hang.origin.logged, hang.place, for_ms // 1000, hang.at),
                 )
             yield hang
+
+
+def _imports(thread: int) -> bool:
+    """Whether the thread is amid an import."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _hang(thread: int, call: tuple[Namer, object], for_ms: int) -> Hang:

@@ -71,11 +71,17 @@ def create_topics(
     internal: Collection[str],
     spend: Spend = free,
 ) -> ControllerResult:
-    """Create each topic of the request on its own: an error of one does not affect the others. `internal` names the
-    topics in which services keep their state."""
+    """Create each topic of the request on its own: an error of one does not affect the others, save that none is
+    created where they would have too many partitions together. `internal` names the topics in which services keep their
+    state."""
     asked = Counter(topic.name for topic in request.topics)
     flats = {flat(name): name for name in image.topics}
     out = ControllerResult([], CreateTopicsResponse(), Effects())
+    try:
+        _check_left(sum(map(_named_count, request.topics)), MAX_NEW_PARTITIONS)
+    except PolicyViolation as error:
+        out.response.topics = [_refused(topic.name, error) for topic in request.topics]
+        return out
     left = MAX_NEW_PARTITIONS
     for name, row in {topic.name: topic for topic in request.topics}.items():
         try:
@@ -223,6 +229,13 @@ def _placing(own: Mapping[str, str], config: BrokerConfig) -> TopicSettings:
     known = config.definitions.topic
     wanted = {name: text for name, text in own.items() if name == "placement" or (name in known and known[name].plugin)}
     return config.topic_settings(wanted)
+
+
+def _named_count(row: CreatableTopic) -> int:
+    """Partitions that the request says, before anything else of it is judged, as Kafka counts: the default is one."""
+    if row.assignments:
+        return len(row.assignments)
+    return 1 if row.num_partitions == -1 else max(0, row.num_partitions)
 
 
 def _check_left(count: int, left: int) -> None:

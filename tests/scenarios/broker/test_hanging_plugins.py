@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from logkernel.cli import main
 from logkernel.embed import EmbeddedLog
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
-from logkernel.plugin_faults import SLOW_MS, Hang, PluginFaults
+from logkernel.plugin_faults import SLOW_MS, Hang, Origin, PluginFaults
 
 
 class Sleeper:
@@ -88,6 +90,36 @@ def test_a_hook_that_provides_and_hangs_is_named(sleeper: Sleeper) -> None:
 def _refused(kernel: Kernel) -> None:
     with pytest.raises(Exception, match="no plugin provides the election 'slow'"):
         kernel.election("slow", {})
+
+
+def test_a_call_that_imports_one_module_after_the_other_does_not_hang(
+    sleeper: Sleeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine, the first request of groups accused the service, or the assignor, that it imported."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "hanging_plugins_sleeper", sleeper, raising=False)
+    monkeypatch.delitem(sys.modules, "slow_to_import", raising=False)
+    (tmp_path / "slow_to_import.py").write_text("import sys\nsys.hanging_plugins_sleeper.hang()\n")
+    kernel = Kernel(plugins=[sleeper])
+    thread = threading.Thread(target=_imported, args=(kernel,))
+    thread.start()
+    assert sleeper.called.wait(60)
+    watch = HangWatch(kernel.faults.running, lambda hangs: None)
+    found = []
+    for number in range(20):
+        monkeypatch.setitem(sys.modules, f"further_module_{number}", sys)
+        found.append(watch.look())
+    stuck = [watch.look() for _ in range(SLOW_MS // LOOK_MS)]
+    sleeper.woken.set()
+    thread.join(60)
+    assert found == [[]] * 20
+    assert [len(hangs) for hangs in stuck] == [0, 0, 0, 1], "a module that does not come to its end is told of"
+
+
+def _imported(kernel: Kernel) -> None:
+    outer = kernel.faults.running.begin(lambda key: key, (Origin("plugin", "theirs"), "place"))
+    import_module("slow_to_import")
+    kernel.faults.running.end(outer)
 
 
 def test_a_call_that_goes_on_is_told_from_the_next_one() -> None:
