@@ -181,7 +181,7 @@ public final class Share {
     }
 
     private static void pair(String bootstrap, String topic) throws Exception {
-        configure(bootstrap, topic, "share.auto.offset.reset=earliest");
+        configure(bootstrap, topic, "share.auto.offset.reset=earliest", "share.assignment.interval.ms=0");
         Set<Long> seen = new TreeSet<>();
         int[] each = new int[2];
         int sent = 0;

@@ -96,7 +96,7 @@ def test_explicit_release_and_reject(broker_session: Any, topic: str, make_topic
 
 def test_two_consumers_share_one_partition(broker_session: Any, topic: str, make_topic: Any) -> None:
     make_topic(broker_session.bootstrap, topic)
-    from_the_start(broker_session.bootstrap, topic)
+    from_the_start(broker_session.bootstrap, topic, **{"share.assignment.interval.ms": "0"})
     readers = [consumer(broker_session.bootstrap, topic, topic) for _ in range(2)]
     got: list[list[int]] = [[], []]
     deadline = time.monotonic() + WAIT_S
