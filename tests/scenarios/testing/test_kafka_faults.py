@@ -93,7 +93,7 @@ def test_a_broken_connection_is_made_anew(kafka: Kafka, kind: str) -> None:
     assert Sender(kafka, **{"enable.idempotence": True}).send(b"1") is None
     assert fault.struck == 1
     connections = {request.connection for request in kafka.requests.of("Produce")}
-    assert len(connections) == 2
+    assert len(connections) > 1  # a client makes more, where the machine stalls
     assert values(kafka) == ["1"]
 
 
