@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
-from typing import Any
+from typing import Any, overload
 from uuid import UUID
 
 import pytest
@@ -233,6 +234,34 @@ def test_many_batches_that_overlap_are_laid_in_time_for_their_number() -> None:
     found = overlay((), rows, 0)
     assert (found[0].first, found[-1].last) == (0, count + 499)
     assert all(one.last + 1 == other.first for one, other in pairwise(found))
+
+
+def test_a_small_write_to_a_large_state_looks_at_what_it_touches() -> None:
+    """A state of 50,000 batches and 500 writes took a broker 50 seconds to load, in which it answered nobody."""
+
+    class Looked(Sequence[Batch]):
+        count = 0
+
+        def __len__(self) -> int:
+            return MAX_BATCHES
+
+        @overload
+        def __getitem__(self, at: int) -> Batch: ...
+
+        @overload
+        def __getitem__(self, at: slice) -> Sequence[Batch]: ...
+
+        def __getitem__(self, at: int | slice) -> Batch | Sequence[Batch]:
+            if isinstance(at, slice):
+                return self if at == slice(0, None) else rows[at]
+            self.count += 1
+            return rows[at]
+
+    rows = [Batch(2 * index, 2 * index, ACKNOWLEDGED, 1) for index in range(MAX_BATCHES)]
+    looked = Looked()
+    found = overlay(looked, [Batch(40_001, 40_001, ACKNOWLEDGED, 1)], 0)
+    assert looked.count < 100
+    assert found == (*rows[:20_000], Batch(40_000, 40_002, ACKNOWLEDGED, 1), *rows[20_002:])
 
 
 @pytest.mark.parametrize("seed", range(30))

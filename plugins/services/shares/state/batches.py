@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 AVAILABLE: Final = 0
@@ -12,6 +13,9 @@ ACQUIRED: Final = 1
 ACKNOWLEDGED: Final = 2
 ARCHIVED: Final = 4
 """Delivery states by their numbers on the wire (KIP-932). ACQUIRED is never persisted."""
+
+
+_first, _last = attrgetter("first"), attrgetter("last")
 
 
 class Batch(NamedTuple):
@@ -23,20 +27,21 @@ class Batch(NamedTuple):
     deliveries: int
 
 
-def overlay(old: Iterable[Batch], new: Sequence[Batch], start: int) -> tuple[Batch, ...]:
-    """`old` with `new` above it from offset `start` on: ascending, without overlaps, equal neighbours joined. `old` has
-    no overlaps.
+def overlay(old: Sequence[Batch], new: Sequence[Batch], start: int) -> tuple[Batch, ...]:
+    """`old` with `new` above it from offset `start` on: ascending, without overlaps, equal neighbours joined. `old` is
+    so already, and only what `new` touches of it is looked at: a state may be large, and a write seldom is.
 
     Where both know an offset, more deliveries rule, and among equals the later state, so that a late and
     a repeated write change nothing.
     """
-    below = sorted(old)
+    kept = old[bisect_left(old, start, key=_last) :]
+    if kept and kept[0].first < start:
+        kept = (kept[0]._replace(first=start), *kept[1:])
     if not new:
-        return _joined(below, start)
-    low = bisect_left(below, min(batch.first for batch in new), key=lambda batch: batch.last)
-    high = bisect_right(below, max(batch.last for batch in new), key=lambda batch: batch.first)
-    laid = _laid(sorted([*below[low:high], *new]))
-    return _joined([*below[:low], *laid, *below[high:]], start)
+        return tuple(kept)
+    low = bisect_left(kept, min(batch.first for batch in new) - 1, key=_last)
+    high = bisect_right(kept, max(batch.last for batch in new) + 1, key=_first)
+    return (*kept[:low], *_joined(_laid(sorted([*kept[low:high], *new])), start), *kept[high:])
 
 
 def _laid(batches: Sequence[Batch]) -> Iterator[Batch]:
@@ -61,7 +66,7 @@ def _laid(batches: Sequence[Batch]) -> Iterator[Batch]:
         at = end + 1
 
 
-def _joined(batches: Iterable[Batch], start: int) -> tuple[Batch, ...]:
+def _joined(batches: Iterable[Batch], start: int) -> list[Batch]:
     out: list[Batch] = []
     for batch in batches:
         if batch.last < start:
@@ -72,4 +77,4 @@ def _joined(batches: Iterable[Batch], start: int) -> tuple[Batch, ...]:
             out[-1] = out[-1]._replace(last=batch.last)
         else:
             out.append(batch)
-    return tuple(out)
+    return out

@@ -216,7 +216,8 @@ class ShareStateMachine:
         if record.value is None:
             self.states.pop(key, None)
         elif kind == SNAPSHOT:
-            snapshot = decode_snapshot(record.value)
+            read = decode_snapshot(record.value)
+            snapshot = evolve(read, batches=overlay((), read.batches, read.start_offset))
             self.states[key] = Kept(snapshot, 0, record.offset, record.timestamp_ms)
         elif key in self.states:
             self.states[key] = folded(self.states[key], decode_update(record.value), record.timestamp_ms)
