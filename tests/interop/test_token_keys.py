@@ -43,22 +43,22 @@ class Kafka(Place):
     def __init__(self, apache_kafka: ModuleType, folder: Path) -> None:
         self._server = server = apache_kafka.KafkaServer(folder)
         self.clear = f"127.0.0.1:{sys.modules['server'].free_port()}"
-        self._given = SETTINGS | {
+        self._file = folder / "server.properties"
+        given = SETTINGS | {
             "listeners": f"PLAINTEXT://{server.bootstrap},CLEAR://{self.clear},"
             f"CONTROLLER://127.0.0.1:{server.controller_port}",
             "advertised.listeners": f"PLAINTEXT://{server.bootstrap},CLEAR://{self.clear}",
             "listener.security.protocol.map": f"{MAP},CONTROLLER:PLAINTEXT",
         }
         server.brief = True
-        server.settings.update(self._given)
+        server.settings.update(given)
         server.prepare()
 
     def restart(self, key: str) -> None:
         server = self._server
         server.stop()
-        server.settings = self._given | ({KEY: key} if key else {})
-        text = "".join(f"{name}={value}\n" for name, value in server._properties().items())
-        server._properties_path.write_text(text)
+        lines = [line for line in self._file.read_text().splitlines() if not line.startswith(KEY)]
+        self._file.write_text("\n".join([*lines, f"{KEY}={key}" if key else "", ""]))
         server.start()
 
     def stop(self) -> None:
