@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 from uuid import UUID
 
@@ -11,9 +12,11 @@ from logkernel.broker.peers import Peers
 from logkernel.broker.replicas.fetchers import ReplicaFetchers
 from logkernel.broker.replicas.follower_replica import FollowerReplica
 from logkernel.contracts import Answer
+from logkernel.errors import TopicAuthorizationFailed
+from logkernel.record.encode import encode_batch
 from logkernel.requests.data import FetchableTopicResponse, FetchResponse, PartitionData
 from logkernel.requests.replication import LeaderAndIsrPartitionState
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import Record, TopicPartition
 
 from .conftest import NAME, Make
 
@@ -60,3 +63,36 @@ def test_a_fetch_looks_at_no_partition_that_is_idle(make: Make, monkeypatch: pyt
         rows = [FetchableTopicResponse(topic_id=UUID(int=7), partitions=[row])]
         answer(FetchResponse(session_id=5, responses=rows))
     assert set(looked) == {(NAME.topic, 7)}
+
+
+def test_an_answer_without_a_session_is_taken(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """It was dropped: a follower whose leader refused it asked again at once, 500 times a second, and said nothing; one
+    whose leader had no room for its session asked for the same records for ever."""
+    node, wire = make(2), Wire()
+    broker = node.broker
+    fetchers = ReplicaFetchers(
+        broker.runtime, Peers(broker.runtime, broker.turn, wire), lambda: -1, broker.replicas.keep_log_starts
+    )
+    state = LeaderAndIsrPartitionState(0, 1, 1, 0, [1, 2], 0, [1, 2], is_new=True)
+    name = TopicPartition(NAME.topic, 0)
+    node.replicas.take(name, UUID(int=7), state, broker.metadata.topic_settings(NAME.topic))
+    fetchers.follow(node.replicas.followed[name], 1)
+    node.pass_ms(1)
+
+    def answered(row: PartitionData) -> None:
+        _, answer = wire.sent.pop()
+        answer(FetchResponse(responses=[FetchableTopicResponse(topic_id=UUID(int=7), partitions=[row])]))
+
+    with caplog.at_level(logging.INFO, "logkernel.replica"):
+        for pause_ms in (20, 40, 80, 160, 320):
+            answered(PartitionData(0, TopicAuthorizationFailed.code, high_watermark=-1))
+            node.pass_ms(pause_ms - 5)
+            assert wire.sent == [], "it pauses"
+            node.pass_ms(10)
+    said = [line for line in caplog.messages if line.startswith("fetch refused")]
+    assert [line.partition(" times=")[2].partition(";")[0] for line in said] == ["1", "2", "4"]
+    assert "do CLUSTER_ACTION on the cluster" in said[0]
+    records = encode_batch([Record(None, b"a")], leader_epoch=0)
+    answered(PartitionData(0, high_watermark=0, log_start_offset=0, records=records))
+    node.pass_ms(1)
+    assert wire.sent[0][0].topics[0].partitions[0].fetch_offset == 1

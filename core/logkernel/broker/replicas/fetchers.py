@@ -213,7 +213,6 @@ class _BrokerFetcher:
         if response.error_code:
             self._machine.on_session_lost()
         else:
-            self._machine.on_answered(response.session_id)
             moved = False
             for topic in response.responses:
                 for data in topic.partitions:
@@ -222,6 +221,7 @@ class _BrokerFetcher:
                     replica = self._take(by_id or TopicPartition(topic.topic, index), data, mono_ms)
                     if replica is not None and replica.start_moved:
                         replica.start_moved, moved = False, True
+            self._machine.on_answered(response.session_id)  # which forgets what was asked where there is no session
             if moved:
                 self._owner.keep_log_starts()
         self._ask()
