@@ -207,7 +207,8 @@ def end_session(server: ZooKeeper, proxy: Proxy, session: Any) -> None:
     from kazoo.client import KazooClient
 
     client = session.zk._client
-    identity = client._session_id, client._session_passwd
+    while (identity := client.client_id) is None:  # between two connections
+        time.sleep(0.01)
     proxy.cut()
     heir = KazooClient(server.address, client_id=identity)
     heir.start(START_S)
