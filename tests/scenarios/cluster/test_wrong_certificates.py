@@ -159,6 +159,28 @@ def test_a_follower_with_a_wrong_certificate_is_told_of_and_comes_back(
         brokers.show(node, issued("broker"))
 
 
+def test_a_follower_whose_certificate_is_about_another_says_that_it_may_not_fetch(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, eventually: Callable[..., None]
+) -> None:
+    """It asked its leader again at once, and its log had nothing."""
+    with caplog.at_level(logging.INFO), written(tmp_path) as (brokers, writer):
+        node = follower(brokers.cluster)
+        brokers.cluster.stop(node)
+        brokers.show(node, issued("ann"))
+        said = Said(caplog, eventually)
+        brokers.start(node)
+        said.wait(
+            "refused: principal=User:ann operation=CLUSTER_ACTION .* request=Fetch",
+            "fetch refused: partition=orders-0 .*error=TopicAuthorizationFailed times=4; let the principal",
+        )
+        writer.wait_for_more(200)
+        assert node not in brokers.cluster.isr("orders")
+        assert len(said.lines("fetch refused")) < 10
+        brokers.show(node, issued("broker"))
+        brokers.cluster.kill(node)
+        brokers.start(node)
+
+
 def test_a_controller_with_a_wrong_certificate_gets_its_brokers_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, eventually: Callable[..., None]
 ) -> None:
