@@ -203,11 +203,14 @@ def ensemble(folder: Path, size: int = 3, extra: tuple[str, ...] = ()) -> Iterat
 
 def end_session(server: ZooKeeper, proxy: Proxy, session: Any) -> None:
     """End one of ours behind a proxy at once, as ZooKeeper does when its time is over: another client takes it over and
-    says goodbye. The proxy stays cut."""
+    says goodbye. The proxy is cut then."""
     from kazoo.client import KazooClient
 
     client = session.zk._client
-    while (identity := client.client_id) is None:  # between two connections
+    proxy.heal()
+    deadline = time.monotonic() + START_S
+    while (identity := client.client_id) is None:  # kazoo tells it where there is a connection
+        assert time.monotonic() < deadline, "it gets no connection"
         time.sleep(0.01)
     proxy.cut()
     heir = KazooClient(server.address, client_id=identity)
