@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -56,7 +57,9 @@ def _warn_of_users(connection: ConnectionOptions, admin: Admin) -> None:
     """Print a warning on stderr if the broker is logkernel's, and none of its listeners speaks SASL. Of a folder, the
     listeners that its broker will have are not known: say nothing, and let the log say nothing."""
     if connection.data is not None:
-        logging.getLogger("logkernel.access").setLevel(logging.ERROR)
+        log = logging.getLogger("logkernel.access")
+        click.get_current_context().call_on_close(partial(log.setLevel, log.level))
+        log.setLevel(logging.ERROR)
         return
     settings = _settings(admin)
     if settings is None:

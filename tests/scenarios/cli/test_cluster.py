@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+
 import pytest
 from shells import Shell
+
+from logkernel.cli import main
 
 
 def test_the_cluster(shell: Shell) -> None:
@@ -56,6 +61,16 @@ def test_users_of_a_broker_that_asks_no_client_to_log_in_are_said_to_be_of_no_us
     for line in ("users list", "users set ann --password-stdin", "users delete ann"):
         shell(f"cluster {line} --json", stdin=b"secret\n")
         assert "logkernel: warning: no listener of this broker asks clients to log in" in shell.error, line
+
+
+def test_users_of_a_folder_leave_the_log_of_the_process_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Brokers in the same process said no more that they enforce nothing."""
+    before = logging.getLogger("logkernel.access").level
+    assert main(["cluster", "users", "list", "--data", str(tmp_path)]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert logging.getLogger("logkernel.access").level == before
 
 
 def test_quotas_are_set_listed_and_unset(shell: Shell) -> None:

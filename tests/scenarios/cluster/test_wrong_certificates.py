@@ -139,7 +139,9 @@ WRONG: Mapping[str, tuple[Callable[[], Certified], str, str]] = {
 """What is wrong → the certificate, and what is said at either end of the connection that fails."""
 
 
-@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize(
+    "wrong", [wrong if wrong == "expired" else pytest.param(wrong, marks=pytest.mark.long) for wrong in WRONG]
+)
 def test_a_follower_with_a_wrong_certificate_is_told_of_and_comes_back(
     wrong: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, eventually: Callable[..., None]
 ) -> None:
@@ -181,6 +183,7 @@ def test_a_follower_whose_certificate_is_about_another_says_that_it_may_not_fetc
         brokers.start(node)
 
 
+@pytest.mark.long
 def test_a_controller_with_a_wrong_certificate_gets_its_brokers_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, eventually: Callable[..., None]
 ) -> None:
