@@ -25,8 +25,8 @@ from kdcs import OTHER_REALM, REALM, Kdc
 from kerberos_logins import MODULE, fill
 from kerberos_logins import login as jaas
 from outside_tools import missing
+from relogins import keeps_its_connections
 from secure_clients import VALUES, Java, Login, Refused, Write
-from sessions import keeps_its_connections
 
 import logkernel
 from logkernel import aio

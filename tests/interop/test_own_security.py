@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from attrs import define
 from authorities import ca_pem, certified, pkcs8
-from sessions import keeps_its_connections
+from relogins import keeps_its_connections
 
 import logkernel
 from logkernel import aio
