@@ -18,7 +18,7 @@ CANNOT_FAIL: dict[str, str] = {}
 """Test function → why it needs no assertion."""
 
 SLEEPS = {
-    "golden/settings/record.py": "what one part of Kafka tells, another may not have heard of yet",
+    "golden/recording.py": "what one part of Kafka tells, another may not have heard of yet",
     "golden/sasl/record.py": "a session of Kafka's ends by its clock",
     "contracts/test_consumer_ends.py": "time for the driver's thread to fetch what a wakeup must not lose",
     "contracts/test_consumer_groups.py": "longer than max.poll.interval.ms, which runs by the real clock",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -29,14 +30,14 @@ SETTINGS = {
 }
 
 
-class Place:
+class Place(ABC):
     """A broker that is started again with another key."""
 
     clear: str
 
+    @abstractmethod
     def restart(self, key: str) -> None:
         """`key` "": none is set."""
-        raise NotImplementedError
 
 
 class Kafka(Place):

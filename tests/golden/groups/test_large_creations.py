@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from golden.groups.large_cases import table
-from golden.recorded import by_case
+from golden.recorded import answer_of, by_case
 
 from logkernel.broker.build import build
 from logkernel.contracts import RequestContext
@@ -24,10 +24,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, lis
     broker.start()
 
     def ask(request: Any) -> Any:
-        answers: list[Any] = []
-        broker.submit(request, RequestContext(client_id="c", client_host="/127.0.0.1"), answers.append)
-        broker.step()
-        return answers[0]
+        return answer_of(broker, request, RequestContext(client_id="c", client_host="/127.0.0.1"))
 
     def soon(step: Callable[[], bool]) -> None:
         assert any(step() for _ in range(3))

@@ -3,45 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[2] / "bench"), str(HERE.parents[1])]
 
-import apache_kafka  # noqa: E402
+from golden.recording import record  # noqa: E402
 from golden.settings import interval_cases, settings_cases  # noqa: E402
 
-from logkernel.plugins.transport.tcp.channel import TcpChannel  # noqa: E402
-
-SETTLES_S = 1.0
-"""What one part of a broker tells, another may not have heard of yet."""
-
-
-def retried(step: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 60
-    while not step():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.2)
-    time.sleep(SETTLES_S)
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        server = apache_kafka.KafkaServer(Path(scratch))
-        server.prepare()
-        server.start()
-        channel = TcpChannel("127.0.0.1", server.port, {})
-        try:
-            for cases in (settings_cases, interval_cases):
-                for line in cases.table(channel.call, retried):
-                    print(line)
-        finally:
-            channel.close()
-            server.stop()
-
-
 if __name__ == "__main__":
-    main()
+    record(settings_cases.table, interval_cases.table)

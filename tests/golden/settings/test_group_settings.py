@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden.recorded import by_case
+from golden.recorded import answer_of, by_case
 from golden.settings import interval_cases, settings_cases
 
 from logkernel.broker.build import build
@@ -26,10 +26,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, lis
     broker.start()
 
     def ask(request: Any) -> Any:
-        answers: list[Any] = []
-        broker.submit(request, RequestContext(client_id="c", client_host="/127.0.0.1"), answers.append)
-        broker.step()
-        return answers[0]
+        return answer_of(broker, request, RequestContext(client_id="c", client_host="/127.0.0.1"))
 
     def at_once(step: Callable[[], bool]) -> None:
         assert step()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from golden.authorization.authorization_cases import KEY, ROOT, set_up, table
-from golden.recorded import by_case
+from golden.recorded import answer_of, by_case
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
@@ -34,13 +34,7 @@ def asker(broker: Broker) -> Callable[[str, Any], Any]:
         context = RequestContext(
             client_id="test", client_host="127.0.0.1", principal=Principal("User", user), capabilities=capabilities
         )
-        found: list[Any] = []
-        broker.submit(request, context, found.append)
-        deadline_s = time.monotonic() + DEADLINE_S
-        while not found and time.monotonic() < deadline_s:
-            broker.step()
-        (response,) = found
-        return response
+        return answer_of(broker, request, context)
 
     return ask
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from golden.recorded import answer_of
 from golden.shares.share_state_cases import BATCHES, TOPIC, coordinators, initialize, is_ready, read, table, told
 
 from logkernel.broker.build import build
@@ -37,13 +38,7 @@ def serving(folder: Path) -> Iterator[Ask]:
 
     def ask(request: Any, user: str = "root") -> Any:
         context = RequestContext(principal=Principal("User", user), capabilities=frozenset({"share_coordinator"}))
-        found: list[Any] = []
-        broker.submit(request, context, found.append)
-        deadline_s = time.monotonic() + DEADLINE_S
-        while not found and time.monotonic() < deadline_s:
-            broker.step()
-        (response,) = found
-        return response
+        return answer_of(broker, request, context)
 
     try:
         yield ask
