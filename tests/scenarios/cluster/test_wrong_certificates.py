@@ -70,16 +70,19 @@ class Brokers:
 
 
 @contextmanager
-def written(folder: Path, replicas: int = 3) -> Iterator[tuple[Brokers, Recorded]]:
-    """Brokers, of which any two are enough for a writer."""
+def written(folder: Path) -> Iterator[tuple[Brokers, Recorded]]:
+    """Brokers, of which any two are enough for a writer. The controller, which does not lead, takes over from who does."""
     brokers = Brokers(folder)
     with brokers.cluster as cluster:
-        cluster.create_topic("orders", 1, replication_factor=replicas, min_insync_replicas=2)
-        cluster.wait_for_isr("orders", 0, replicas)
+        controller = cluster.controller()
+        assert controller is not None
+        leader, last = (node for node in PLACES if node != controller)
+        cluster.create_topic("orders", 1, assignment={0: (leader, controller, last)}, min_insync_replicas=2)
+        cluster.wait_for_isr("orders", 0, 3)
         with Recorded(cluster, "orders") as writer:
             writer.wait_for_more()
             yield brokers, writer
-            cluster.wait_for_isr("orders", 0, replicas)
+            cluster.wait_for_isr("orders", 0, 3)
             writer.wait_for_more()
         writer.check(cluster)
         assert not writer.failed
