@@ -174,6 +174,10 @@ public final class JavaClients {
         }
     }
 
+    /**
+     * A record that fails ends its producer, as KafkaProducer's documentation asks: else the client gives what is in
+     * flight a new epoch, and what was written already lies twice.
+     */
     private static void send(
             KafkaProducer<String, String> producer, String client, String topic, int partition, String value,
             String txn, Semaphore room) {
@@ -186,6 +190,7 @@ public final class JavaClients {
                     ok(call, ",\"offset\":" + metadata.offset());
                 } else {
                     unknown(call, error);
+                    producer.close(Duration.ZERO);
                 }
             });
         } catch (RuntimeException error) {

@@ -40,11 +40,22 @@ def main() -> int:
     inside = field.MARK in os.environ
     words = None if inside else field.inside()
     if words is not None:
+        get_jars(given.kafka)
         os.environ[field.MARK] = "1"
         again = [sys.executable, str(Path(__file__).parent), "--minutes", str(given.minutes), "--seed", str(seed)]
         again += ["--folder", str(folder), *(["--kafka"] if given.kafka else [])]
         os.execvp(words[0], [*words, *again])
     return harm(folder, seed, given.minutes, given.kafka, inside)
+
+
+def get_jars(kafka: bool) -> None:
+    """Those of Java's clients, and of the brokers: a namespace reaches no registry."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+    import apache_kafka
+
+    apache_kafka.fetch()
+    if kafka:
+        apache_kafka.jars_of(apache_kafka.OLDER)
 
 
 def harm(folder: Path, seed: int, minutes: float, kafka: bool, inside: bool) -> int:
