@@ -71,7 +71,7 @@ class Brokers:
 
 @contextmanager
 def written(folder: Path) -> Iterator[tuple[Brokers, Recorded]]:
-    """Brokers, of which any two are enough for a writer. The controller, which does not lead, takes over from who does."""
+    """Brokers, of which any two are enough for a writer. The controller, which does not lead, is the next to lead."""
     brokers = Brokers(folder)
     with brokers.cluster as cluster:
         controller = cluster.controller()
