@@ -55,7 +55,7 @@ def get_jars(kafka: bool) -> None:
 
     apache_kafka.fetch()
     if kafka:
-        apache_kafka.jars_of(apache_kafka.OLDER)
+        apache_kafka.fetch(apache_kafka.jars_of(apache_kafka.OLDER), apache_kafka.artifacts_of(apache_kafka.OLDER))
 
 
 def harm(folder: Path, seed: int, minutes: float, kafka: bool, inside: bool) -> int:
