@@ -296,9 +296,8 @@ class FileSlice:
 
 
 REMEMBERED_BATCHES = 10
-"""Batches of a producer that a partition keeps to tell duplicates: twice the five that an idempotent producer may have
-in flight on a connection. While a partition's leader moves, a client has as many on the way to the old one as to the
-new one, and may repeat the first of those behind the last of these. Kafka keeps five, and refuses that repetition."""
+"""Batches of a producer whose offsets a partition keeps for their repetitions: twice the five that an idempotent
+producer may have in flight on a connection. Kafka keeps five."""
 
 
 @mutable
@@ -306,7 +305,7 @@ class ProducerEntry:
     """State of one producer id on a partition, as a snapshot file holds it.
 
     `batches` are the last `REMEMBERED_BATCHES` data batches, oldest first: (last_sequence, last_offset,
-    offset_delta, timestamp_ms); a snapshot file keeps only the newest.
+    offset_delta, timestamp_ms); a snapshot file keeps only the newest. `contiguous_from` is not in the file.
     """
 
     producer_id: int
@@ -315,6 +314,9 @@ class ProducerEntry:
     last_timestamp_ms: int = NO_TIMESTAMP
     current_txn_first_offset: int = -1
     batches: list[tuple[int, int, int, int]] = field(factory=list)
+    contiguous_from: int = -1
+    """Every sequence of this epoch from here on, up to the last batch's, is known to be written; -1: none before the
+    batches."""
 
 
 @frozen

@@ -38,10 +38,16 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from logkernel.contracts import IsrPolicy
-from logkernel.errors import KafkaError, NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
+from logkernel.errors import (
+    DuplicateSequenceNumber,
+    KafkaError,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+)
 from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.isr import InSyncReplicas
-from logkernel.partition.producers import ProducerStates
+from logkernel.partition.producers import Duplicate, ProducerStates
 from logkernel.partition.watermark import high_watermark
 from logkernel.record.control import EndTxnMarker
 from logkernel.vocabulary import READ_COMMITTED, BatchFacts, IsrProposal
@@ -156,7 +162,7 @@ class Leader:
 
         `guard` is None for a request without a transactional id, else the result of `on_verification`. A duplicate is
         answered like the original: when that is durable, with acks=all committed, or refused at `deadline_ms`
-        (monotonic).
+        (monotonic). One whose offset is forgotten gets DuplicateSequenceNumber then, which clients take for success.
         """
         effects = Effects()
         try:
@@ -166,8 +172,8 @@ class Leader:
                 if facts.producer_id >= 0:
                     known = self.producers.check_append(facts, guard)
                     if known is not None:
-                        end = known[0] + facts.last_offset - facts.base_offset + 1
-                        outcome = Outcome(0, known[0], -1, self.log_start)
+                        outcome = self._repeated(facts, known)
+                        end = known.end_offset
                         if end > self.high_watermark and (acks == -1 or self._outstanding is not None):
                             self._park((end, receiver, outcome, deadline_ms))
                         else:
@@ -179,6 +185,16 @@ class Leader:
         self._assign(batches)
         effects.append = batches
         return effects
+
+    def _repeated(self, facts: BatchFacts, known: Duplicate) -> Outcome:
+        if known.base_offset >= 0:
+            return Outcome(0, known.base_offset, -1, self.log_start)
+        return _refused(
+            DuplicateSequenceNumber(
+                f"sequence {facts.base_sequence} of producer {facts.producer_id} was written before; its offset is not"
+                " remembered"
+            )
+        )
 
     def on_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int, receiver: Any) -> Effects:
         """Decide on a control batch that ends a transaction; `version` is the coordinator's transaction version."""

@@ -7,6 +7,7 @@ open transaction. A batch is judged by epoch, then by sequence:
     unknown   any                                accepted: the producer's state may have expired (KIP-360)
     lower     any                                InvalidProducerEpoch
     equal     a remembered batch's               duplicate: answered with that batch's first offset
+    equal     an older one's, all written since  duplicate: DuplicateSequenceNumber, as its offset is forgotten
     equal     last + 1 (2**31 - 1 wraps to 0)    accepted
     equal     other                              OutOfOrderSequenceNumber
     equal     none                               accepted: a service's own batch
@@ -49,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from logkernel.attrs_lite import mutable
+from logkernel.attrs_lite import frozen, mutable
 from logkernel.contracts import Codec
 from logkernel.errors import (
     CorruptMessage,
@@ -94,6 +95,16 @@ MARKER_VERDICTS: Final[Mapping[tuple[str, bool, bool], type[KafkaError] | None]]
 
 def _no_codec(codec_id: int) -> Codec:
     raise CorruptMessage(f"a control batch is never compressed (codec {codec_id})")
+
+
+@frozen
+class Duplicate:
+    """What the log has already of a batch that came again."""
+
+    base_offset: int
+    """-1: the batch is older than those remembered."""
+    end_offset: int
+    """The batch is committed when the watermark has come so far."""
 
 
 @mutable
@@ -167,8 +178,8 @@ class ProducerStates:
 
     # ------------------------------------------------------------ judging
 
-    def check_append(self, facts: BatchFacts, guard: int | None = None) -> tuple[int, int] | None:
-        """Return (first offset, timestamp) of the batch that `facts` repeats, None for a new one. Raises by the tables.
+    def check_append(self, facts: BatchFacts, guard: int | None = None) -> Duplicate | None:
+        """Return what the log has of the batch that `facts` repeats, None for a new one. Raises by the tables.
 
         `guard` is what `verify` gave for a write that names its transaction, None for one that names none.
         """
@@ -181,9 +192,11 @@ class ProducerStates:
         if entry is not None and same_epoch and first >= 0:
             last = facts.last_sequence
             delta = facts.last_offset - facts.base_offset
-            for last_sequence, last_offset, offset_delta, timestamp_ms in reversed(entry.batches):
+            for last_sequence, last_offset, offset_delta, _ in reversed(entry.batches):
                 if last_sequence == last and offset_delta == delta:
-                    return last_offset - offset_delta, timestamp_ms
+                    return Duplicate(last_offset - offset_delta, last_offset + 1)
+            if 0 <= entry.contiguous_from <= first <= last < entry.batches[0][0]:
+                return Duplicate(-1, entry.batches[0][1] + 1)
         is_open = entry is not None and entry.current_txn_first_offset >= 0
         if transactional and not (same_epoch and is_open):
             self._check_verified(facts, guard, entry)
@@ -276,6 +289,8 @@ class ProducerStates:
             entry.producer_epoch = facts.producer_epoch
             entry.batches.clear()
         batches = entry.batches
+        if not batches or facts.base_sequence != batches[-1][0] + 1 or entry.contiguous_from < 0:
+            entry.contiguous_from = facts.base_sequence
         batches.append(
             (facts.last_sequence, facts.last_offset, facts.last_offset - facts.base_offset, facts.max_timestamp_ms)
         )
@@ -302,6 +317,7 @@ class ProducerStates:
         if entry.producer_epoch != facts.producer_epoch:
             entry.producer_epoch = facts.producer_epoch
             entry.batches.clear()
+            entry.contiguous_from = -1
         if marker is not None:
             entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp_ms = facts.max_timestamp_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import logkernel
-from logkernel.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from logkernel.errors import DuplicateSequenceNumber, InvalidProducerEpoch, OutOfOrderSequenceNumber
 from logkernel.requests.producers import InitProducerIdRequest
 
 OK = 0
@@ -29,6 +29,13 @@ def test_two_clients_with_one_id_cannot_both_go_on(world: Any) -> None:
     assert plain(world, 3, b"two 3") == [OutOfOrderSequenceNumber.code]
     assert plain(world, 2, b"one 2") == [OK]
     assert world.values() == [b"one 0", b"one 1", b"one 2"]
+
+
+def test_a_repetition_whose_offset_is_forgotten_is_told_that_it_is_written(world: Any) -> None:
+    for sequence in range(12):
+        assert plain(world, sequence, b"%d" % sequence) == [OK]
+    assert plain(world, 0, b"0") == [DuplicateSequenceNumber.code]
+    assert world.values() == [b"%d" % number for number in range(12)]
 
 
 def test_a_new_epoch_fences_the_old_one(world: Any) -> None:

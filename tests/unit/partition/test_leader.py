@@ -3,6 +3,7 @@
 import pytest
 
 from logkernel.errors import (
+    DuplicateSequenceNumber,
     InvalidProducerEpoch,
     InvalidTxnState,
     KafkaStorageError,
@@ -177,13 +178,24 @@ def test_sequence_wraps_after_int_max():
     assert machine.on_produce([batch(2, producer_id=7, epoch=0, sequence=0)], -1, "t").append
 
 
-def test_only_ten_batches_are_remembered():
+def test_only_ten_batches_have_their_offsets_remembered():
     machine = leader()
     for sequence in range(11):
         write(machine, [batch(1, producer_id=7, epoch=0, sequence=sequence)])
     assert machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=1)], -1, "t").answer[0][1].base_offset == 11
     ((_, outcome),) = machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=0)], -1, "t").answer
-    assert outcome.error_code == OutOfOrderSequenceNumber.code
+    assert (outcome.error_code, outcome.base_offset) == (DuplicateSequenceNumber.code, -1)
+
+
+def test_a_duplicate_without_an_offset_waits_until_it_is_committed():
+    """Clients take DuplicateSequenceNumber for success."""
+    machine = leader(isr=(1, 2), replicas=(1, 2))
+    for sequence in range(11):
+        write(machine, [batch(1, producer_id=7, epoch=0, sequence=sequence)])
+    again = batch(1, producer_id=7, epoch=0, sequence=0)
+    assert machine.on_produce([again], -1, "again", None, 200).answer == []
+    answered = dict(machine.on_fetch(2, 21, 0, 60).answer)
+    assert answered["again"].error_code == DuplicateSequenceNumber.code
 
 
 def test_open_transaction_holds_the_last_stable_offset():

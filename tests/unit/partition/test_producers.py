@@ -7,8 +7,9 @@ from drawn import drawn
 from logkernel import errors
 from logkernel.errors import OutOfOrderSequenceNumber, TransactionCoordinatorFenced
 from logkernel.partition import producers as module
-from logkernel.partition.producers import MARKER_VERDICTS, ProducerStates
+from logkernel.partition.producers import MARKER_VERDICTS, Duplicate, ProducerStates
 from logkernel.record.control import EndTxnMarker
+from logkernel.storage import snapshot
 from logkernel.vocabulary import BatchFacts
 
 
@@ -24,7 +25,7 @@ def test_entries_survive_a_reload():
     states.note(batch(0, 100, count=3))
     other = ProducerStates()
     other.load(states.entries())
-    assert other.check_append(batch(0, 0, count=3)) == (100, 5)
+    assert other.check_append(batch(0, 0, count=3)) == Duplicate(100, 103)
     with pytest.raises(OutOfOrderSequenceNumber, match="sequence 5 where 3"):
         other.check_append(batch(5, 0))
 
@@ -80,6 +81,14 @@ def known(*, transactional=False):
     return states
 
 
+def long_known():
+    """It wrote fifteen batches, from sequence 0 on."""
+    states = ProducerStates()
+    for sequence in range(15):
+        states.note(batch(sequence, 100 + sequence, epoch=5))
+    return states
+
+
 def wrapped():
     """Its last sequence is the largest that there is."""
     states = ProducerStates()
@@ -91,6 +100,7 @@ BATCHES = {
     ("unknown", "any"): [(ProducerStates, 0, sequence) for sequence in (-1, 0, 77)],
     ("lower", "any"): [(known, 4, sequence) for sequence in (-1, 0, 4, 5)],
     ("equal", "a remembered batch's"): [(known, 5, sequence) for sequence in range(5)],
+    ("equal", "an older one's, all written since"): [(long_known, 5, sequence) for sequence in range(5)],
     ("equal", "last + 1 (2**31 - 1 wraps to 0)"): [(known, 5, 5), (wrapped, 5, 0)],
     ("equal", "other"): [(known, 5, 6), (known, 5, 77), (wrapped, 5, 1)],
     ("equal", "none"): [(known, 5, -1)],
@@ -111,18 +121,61 @@ def test_a_batch_is_judged_by_epoch_and_sequence_as_drawn(epoch, sequence, told)
 def test_what_was_in_flight_to_two_leaders_is_remembered():
     """A client had five batches on the way to a leader that lost its place, and sent five later ones to the next; then
     it repeats the first five, which were replicated. Chaos found it with seed 1294444722: Kafka's five are too few."""
-    states = ProducerStates()
-    for sequence in range(11):
+    states = known()
+    for sequence in range(5, 10):
         states.note(batch(sequence, 100 + sequence, epoch=5))
-    assert [found(states.check_append, batch(sequence, 0, epoch=5)) for sequence in range(12)] == [
-        OUT_OF_ORDER, *["duplicate"] * 10, "accepted",
+    assert [states.check_append(batch(sequence, 0, epoch=5)) for sequence in range(11)] == [
+        *[Duplicate(100 + sequence, 101 + sequence) for sequence in range(10)], None,
     ]  # fmt: skip
+
+
+def test_a_batch_whose_offset_is_forgotten_is_known_to_be_written():
+    """While its requests to a cut-off leader waited, a client wrote forty later batches through the next one. It
+    repeated the first until it gave up, and sent what was in flight again in a new epoch: chaos, seed 1681246305."""
+    states = long_known()
+    assert states.check_append(batch(0, 0, epoch=5)) == Duplicate(-1, 106), "committed where the oldest known is"
+    assert states.check_append(batch(0, 0, epoch=5, count=5)) == Duplicate(-1, 106)
+    assert found(states.check_append, batch(3, 0, epoch=5, count=3)) == OUT_OF_ORDER, "it overlaps one that is known"
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        pytest.param(lambda: written_from(3), id="the state began later"),
+        pytest.param(lambda: written_from(0, gap=2), id="a cleaner left a gap"),
+        pytest.param(lambda: reloaded(long_known()), id="a snapshot does not tell"),
+    ],
+)
+def test_what_may_not_be_written_is_no_duplicate(states):
+    assert found(states().check_append, batch(1, 0, epoch=5)) == OUT_OF_ORDER
+
+
+def written_from(*firsts, gap=None):
+    states = ProducerStates()
+    for sequence in [*firsts, *range(firsts[-1] + 1, 30)]:
+        if sequence != gap:
+            states.note(batch(sequence, 100 + sequence, epoch=5))
+    return states
+
+
+def reloaded(states):
+    other = ProducerStates()
+    other.load(snapshot.decode(snapshot.encode(states.entries())))
+    for sequence in range(15, 30):
+        other.note(batch(sequence, 100 + sequence, epoch=5))
+    return other
+
+
+def test_an_epoch_without_batches_knows_no_duplicate():
+    states = long_known()
+    states.end(batch(-1, 200, epoch=6), EndTxnMarker(True, 3))
+    assert found(states.check_append, batch(1, 0, epoch=6)) == OUT_OF_ORDER
 
 
 def test_a_duplicate_is_answered_with_its_first_offset():
     states = ProducerStates()
     states.note(batch(0, 100, count=3))
-    assert states.check_append(batch(0, 0, count=3)) == (100, 5)
+    assert states.check_append(batch(0, 0, count=3)) == Duplicate(100, 103)
 
 
 def written(states, sequence, *, epoch=5, guard=None, transactional=True):

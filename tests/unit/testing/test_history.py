@@ -94,6 +94,27 @@ def test_an_acknowledged_record_that_is_not_there_is_lost(script: Script) -> Non
     assert "value=b" in found.what
 
 
+def test_a_record_that_was_acknowledged_without_an_offset_lies_anywhere(script: Script) -> None:
+    script.do("send", "p", "ok", {"offset": -1}, topic="t", partition=0, value="a")
+    script.send("b", 1)
+    script.poll((0, "a"), (1, "b"))
+    script.read((0, "a"), (1, "b"))
+    assert script.kinds() == set()
+
+
+def test_a_record_that_was_acknowledged_without_an_offset_is_lost_where_nobody_finds_it(script: Script) -> None:
+    script.do("send", "p", "ok", {"offset": -1}, topic="t", partition=0, value="a")
+    script.read()
+    assert script.kinds() == {"lost"}
+
+
+def test_a_record_that_was_acknowledged_without_an_offset_may_be_lost_lawfully(script: Script) -> None:
+    script.do("send", "p", "ok", {"offset": -1}, topic="t", partition=0, value="a")
+    script.history.lose("t", 0, 0, "a power cut")
+    script.read()
+    assert script.kinds() == set()
+
+
 def test_a_record_without_an_answer_may_be_lost(script: Script) -> None:
     script.send("a", 0)
     script.send("b")
@@ -507,7 +528,7 @@ def test_a_line_that_does_not_fit_is_named(line: str, problem: str) -> None:
     assert problem in str(raised.value)
 
 
-@pytest.mark.parametrize("result", ['"offset": -1', '"offset": "1"', '"other": 1'])
+@pytest.mark.parametrize("result", ['"offset": -2', '"offset": -1.0', '"offset": "1"', '"other": 1'])
 def test_an_outcome_that_does_not_fit_its_call_is_named(result: str) -> None:
     call = '{"call": "send", "id": 0, "client": "p", "topic": "t", "partition": 0, "value": "a"}'
     with pytest.raises(HistoryError, match="line 2"):

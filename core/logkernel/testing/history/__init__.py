@@ -30,7 +30,8 @@ repeats what an aborted transaction sent.
 | `{"lawful": ["t", 0, 7]}` | why | |
 
 - `send`: `acks` is "all" (the default), "1" or "0"; `once` (true by default) says that the producer is idempotent or
-  transactional; `txn` is the id of its `begin`. `fail` means that the record was certainly not written.
+  transactional; `txn` is the id of its `begin`. `fail` means that the record was certainly not written. The
+  offset of its `ok` is -1 where the broker told none (DUPLICATE_SEQUENCE_NUMBER).
 - `end` ends the transaction `txn`, by a commit where `commit` is true, with `offsets` of `group` that are part of it.
 - `poll` gave `records`: [topic, partition, offset, value] each. `isolation` is "read_uncommitted" (the default) or
   "read_committed".

@@ -82,9 +82,9 @@ def _last_keys(observed: Observed, place: PartitionName, read: Operation) -> dic
 
 
 def _may_be_missing(observed: Observed, send: Operation, read: Operation, keys: dict[str, int]) -> bool:
-    offset = int(send.result["offset"])
-    if observed.lost_lawfully(send.place, offset, send.begun):
+    if observed.lost_lawfully(send):
         return True
+    offset = observed.offset_of(send) or 0
     if offset < read.result["start"] and observed.may_be_trimmed(send.place, offset):
         return True
     key = send.fields.get("key")
@@ -233,12 +233,13 @@ def _runs(observed: Observed) -> Iterator[_Run | Anomaly]:
 def _visible_offsets(observed: Observed) -> dict[tuple[PartitionName, int], Operation]:
     """Where acknowledged records lie that every reader meets."""
     return {
-        (send.place, int(send.result["offset"])): send
+        (send.place, offset): send
         for sends in observed.sends.values()
         for send in sends
         if observed.is_acknowledged(send)
         and send.place[0] not in observed.history.compacts
-        and not observed.is_shifting(send.place, int(send.result["offset"]))
+        and (offset := observed.offset_of(send)) is not None
+        and not observed.is_shifting(send.place, offset)
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from logkernel.attrs_lite import frozen
-from logkernel.testing.history.operations import History, Lawful, Operation, PartitionName
+from logkernel.testing.history.operations import UNTOLD, History, Lawful, Operation, PartitionName
 
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
@@ -59,8 +59,9 @@ class Observed:
             self.sends[one.fields["value"]].append(one)
             if one.fields.get("txn") is not None:
                 self.sent_in[one.fields["txn"]].append(one)
-            if self._is_durable(one):
-                self.seen.append(Seen(one.place, one.result["offset"], one.fields["value"], one))
+            offset = self.offset_of(one)
+            if offset is not None:
+                self.seen.append(Seen(one.place, offset, one.fields["value"], one))
         elif one.call in ("poll", "read") and one.ok:
             for topic, partition, offset, value in one.result["records"]:
                 self.seen.append(Seen((topic, partition), offset, value, one))
@@ -100,11 +101,15 @@ class Observed:
             return False
         return send.ok and send.fields.get("acks", "all") == "all"
 
-    def lost_lawfully(self, place: PartitionName, offset: int, begun: int) -> bool:
-        """Whether what was written there, by what began then, may be gone."""
-        if place[0] in self.deleted:
+    def lost_lawfully(self, send: Operation) -> bool:
+        """Whether its record may be gone."""
+        if send.place[0] in self.deleted:
             return True
-        return any(each.offset <= offset and begun < each.at for each in self._lawful.get(place, ()))
+        offset = self.offset_of(send)
+        return any(
+            (offset is None or each.offset <= offset) and send.begun < each.at
+            for each in self._lawful.get(send.place, ())
+        )
 
     def lost_markers(self, place: PartitionName) -> bool:
         """Whether ends of transactions may be lost there, lawfully: what was aborted may count as committed then, and
@@ -126,5 +131,6 @@ class Observed:
         return (found for found in self.seen if not self.is_shifting(found.place, found.offset))
 
     def offset_of(self, send: Operation) -> int | None:
-        """Where its record lies, as far as anybody saw."""
-        return int(send.result["offset"]) if self._is_durable(send) else None
+        """Where its record lies, as far as its acknowledgement says."""
+        offset = int(send.result["offset"]) if self._is_durable(send) else UNTOLD
+        return None if offset == UNTOLD else offset

@@ -13,6 +13,8 @@ READ_COMMITTED: Final = "read_committed"
 ISOLATIONS: Final = ("read_uncommitted", READ_COMMITTED)
 MAX_LINE: Final = 64 << 20
 """Characters of a line."""
+UNTOLD: Final = -1
+"""The offset of a record that was acknowledged without one: the broker knew that it was written, and not where."""
 OUTCOMES: Final = ("ok", "fail", "unknown")
 PartitionName = tuple[str, int]
 """(topic, partition)."""
@@ -28,6 +30,10 @@ def _text(value: Any) -> bool:
 
 def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _told_offset(value: Any) -> bool:
+    return _count(value) or (type(value) is int and value == UNTOLD)
 
 
 def _flag(value: Any) -> bool:
@@ -58,7 +64,7 @@ CALLS: Final[Mapping[str, tuple[Fields, Fields, Fields]]] = {
     "send": (
         {**PLACE, "value": _text},
         {"key": _text, "acks": _one_of("all", "1", "0"), "once": _flag, "txn": _count},
-        {"offset": _count},
+        {"offset": _told_offset},
     ),
     "begin": ({}, {}, {}),
     "end": ({"txn": _count, "commit": _flag}, {"group": _text, "offsets": OFFSETS}, {}),

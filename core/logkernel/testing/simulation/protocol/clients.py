@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from logkernel.attrs_lite import field, mutable
-from logkernel.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from logkernel.errors import DuplicateSequenceNumber, InvalidProducerEpoch, OutOfOrderSequenceNumber
 from logkernel.testing.simulation.protocol.messages import ClientBatch
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.schedule import World
@@ -87,7 +87,7 @@ class Client:
         pending = next((each for each in window if each.write.number == write.number), None)
         if pending is None:
             return
-        if code == 0:
+        if code in (0, DuplicateSequenceNumber.code):
             window.remove(pending)
             self.acknowledged += 1
             longest = min(self.world.think_ms, 100) if self.timeline.healing else self.world.think_ms
