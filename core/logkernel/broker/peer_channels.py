@@ -13,7 +13,8 @@ is of another kind. Over one connection requests go out in order, and are answer
 `peer.network.Network` decides when to connect, how long to back off and what took too long; `peer.loop_channels`
 carries that out on the running loop. A request to a broker that is being connected to waits; during a back-off it
 fails at once, as whoever sends it has a back-off of its own. A broker reaches itself without a connection. One that
-refuses this broker, or that this broker does not trust, is tried again as any other: its settings may be mended.
+refuses this broker, or that this broker does not trust, is tried again as any other: its settings may be mended. Where
+one lets this broker in and then forbids what it asks, the connection is made anew now and then, for the same reason.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from logkernel.broker.kept_out import is_kept_out
 from logkernel.broker.peers import CAPABILITIES, PeerLost, Place
 from logkernel.broker.refusals import Refusals
 from logkernel.broker.runtime import Runtime
@@ -57,6 +59,8 @@ HEEDED: Final = (
 RECONNECT_MS: Final = 50
 RECONNECT_MAX_MS: Final = 500
 """Maximum reconnect back-off, in ms."""
+RENEW_MS: Final = 10_000
+"""For so long a connection stands whose other end forbids this broker what it asks."""
 
 Address = Callable[[int, bool], Place | None]
 """(node id, whether a controller is party to it) → its place, or None for a broker that is not known."""
@@ -109,12 +113,12 @@ class PeerChannels:
     def send(self, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int) -> None:
         if self._closed:
             return
-        call = _Call(self, target, request, answer, failed, timeout_ms)
+        connection = CONNECTIONS.get(type(request).__name__, OTHERS)
+        key = connection * APART + target
+        call = _Call(self, key, request, answer, failed, timeout_ms)
         if target == self._runtime.node_id:
             self._soon(lambda: self._take(call))
             return
-        connection = CONNECTIONS.get(type(request).__name__, OTHERS)
-        key = connection * APART + target
         place = self._address(target, connection in (ORDERS, CONTROLLER))
         now_ms = self._runtime.clock.mono_ms()
         self._learn(key, place, now_ms)
@@ -213,6 +217,10 @@ class PeerChannels:
     def hand_out_later(self, call: _Call, response: Any, error: Exception | None) -> None:
         self._completed.append((call, response, error))
 
+    def kept_out(self, key: int, now_ms: int) -> None:
+        """What this broker showed when it connected may be wrong, and mended since."""
+        self._network.renew(key, RENEW_MS, now_ms)
+
     def _arm(self, mono_ms: int) -> None:
         """Look at the connections at `mono_ms`, or before that."""
         timer = self._timer
@@ -255,17 +263,21 @@ class _Chance:
 class _Call:
     """`peer.network.Token`: a request in flight, with its callbacks."""
 
-    __slots__ = ("_owner", "answer", "failed", "request", "target", "timeout_ms")
+    __slots__ = ("_key", "_owner", "answer", "failed", "request", "timeout_ms")
 
     def __init__(
-        self, owner: PeerChannels, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int
+        self, owner: PeerChannels, key: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int
     ) -> None:
         self._owner = owner
-        self.target = target
+        self._key = key
         self.request = request
         self.answer = answer
         self.failed = failed
         self.timeout_ms = timeout_ms
+
+    @property
+    def target(self) -> int:
+        return self._key % APART
 
     @property
     def name(self) -> str:
@@ -274,4 +286,6 @@ class _Call:
     def complete(self, response: Any, error: Exception | None, now_ms: int) -> None:
         if isinstance(error, (NetworkException, *REFUSALS)):
             error = PeerLost(f"broker {self.target} gave {self.name} no answer: {error}")
+        elif error is None and is_kept_out(response):
+            self._owner.kept_out(self._key, now_ms)
         self._owner.hand_out_later(self, response, error)

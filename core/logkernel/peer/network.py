@@ -8,6 +8,7 @@
     UP            on_response                                  UP; a completion
     UP            on_lost, request timeout (action Close)      DOWN; each request in flight completes with an error
     UP            idle too long, nothing in flight             DOWN; action Close
+    UP            renew, after long enough, nothing in flight  DOWN; action Close
 
 A driver carries `actions` out in order and reports events under the number of the connection; what comes
 from one that was given up since is ignored. Completions are delivered to the `token` of each request:
@@ -88,6 +89,8 @@ class Node:
     lost: Exception | None = None
     """... and why."""
     setup_deadline_ms: int = 0
+    up_ms: int = 0
+    """Since when its connection stands."""
     active_ms: int = 0
     in_flight: dict[int, _Sent] = field(factory=dict)
     features: Mapping[str, int] = field(factory=dict)
@@ -196,6 +199,13 @@ class Network:
                 best = rank
         return None if best is None else best[3]
 
+    def renew(self, node_id: int, after_ms: int, now_ms: int) -> None:
+        """Have the next request go over a new connection, if the present one has stood for `after_ms` and nothing is
+        asked over it."""
+        node = self.nodes[node_id]
+        if node.state == UP and not node.in_flight and now_ms - node.up_ms >= after_ms:
+            self._give_up(node, NetworkException(f"{node.host}:{node.port}: the connection is made anew"), now_ms)
+
     def close_all(self, now_ms: int) -> None:
         for node in self.nodes.values():
             self._give_up(node, NetworkException("the client was closed"), now_ms)
@@ -209,7 +219,7 @@ class Network:
             return
         node.state, node.features = UP, features
         node.failures = 0
-        node.active_ms = now_ms
+        node.up_ms = node.active_ms = now_ms
         self.connections_made += 1
 
     def on_lost(self, number: int, error: Exception, now_ms: int) -> None:

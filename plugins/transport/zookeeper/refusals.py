@@ -12,13 +12,16 @@ from logkernel.errors import NetworkException, SaslAuthenticationFailed
 
 from .options import JAAS, KerberosLogin, Login, Options
 
-_MISMATCHES: Final = (62, 64)
-"""X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL."""
 _TRUST: Final = "put the CA of its certificate into zookeeper.ssl.truststore.location"
 _RENAME: Final = (
     "name it in zookeeper.connect as its certificate does, or set zookeeper.ssl.endpoint.identification.algorithm to"
     " nothing"
 )
+_RENEW: Final = "renew it, or set the clock right"
+_REISSUE: Final = "issue one whose extended key usage has serverAuth, or which has none"
+_REMEDIES: Final = {62: _RENAME, 64: _RENAME, 9: _RENEW, 10: _RENEW, 26: _REISSUE}
+"""X509_V_ERR_HOSTNAME_MISMATCH, …IP_ADDRESS_MISMATCH, …CERT_NOT_YET_VALID, …CERT_HAS_EXPIRED, …INVALID_PURPOSE of
+OpenSSL."""
 
 
 @frozen
@@ -54,14 +57,14 @@ def refusal_of(server: str, error: BaseException, options: Options) -> Refusal |
         return Refusal(text, is_certain=True, ends_all=True)
     verified = getattr(cause, "verify_message", None)
     if verified:
-        remedy = _RENAME if getattr(cause, "verify_code", 0) in _MISMATCHES else _TRUST
+        remedy = _REMEDIES.get(getattr(cause, "verify_code", 0), _TRUST)
         return Refusal(f"the certificate of {server} is not trusted: {verified}; {remedy}", is_certain=True)
     reason = str(getattr(cause, "reason", None) or "")
     if "_ALERT_" in reason:
         words = reason.lower().replace("_", " ")
         remedy = (
-            "give a certificate that it trusts by zookeeper.ssl.keystore.location, and compare"
-            " zookeeper.ssl.enabled.protocols and zookeeper.ssl.cipher.suites with its own"
+            "give a certificate that it trusts by zookeeper.ssl.keystore.location, valid now and for clients, and"
+            " compare zookeeper.ssl.enabled.protocols and zookeeper.ssl.cipher.suites with its own; its log says more"
         )
         return Refusal(f"{server} refuses TLS ({words}); {remedy}", is_certain=True)
     return _ended(server, error, cause, options)

@@ -17,8 +17,10 @@ import pytest
 from broker_doors import OpenDoor
 from recorded_writes import Recorded
 
+from logkernel.broker import peer_channels
 from logkernel.broker.authentication import Authentication as OfListeners
 from logkernel.broker.governance import cluster_member
+from logkernel.broker.kept_out import is_kept_out
 from logkernel.broker.peer_channels import PeerChannels
 from logkernel.broker.peer_security import PeerSecurity
 from logkernel.broker.peers import PeerLost, Place
@@ -27,13 +29,27 @@ from logkernel.broker.runtime import Runtime
 from logkernel.cluster.cluster import Cluster
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Admission, Answer, ListenerSecurity, RequestContext
-from logkernel.errors import ConfigError, NetworkException
+from logkernel.errors import (
+    ClusterAuthorizationFailed,
+    ConfigError,
+    NetworkException,
+    TopicAuthorizationFailed,
+)
 from logkernel.kernel import Kernel
 from logkernel.plugins.transport.tcp.channel import TcpChannel
 from logkernel.plugins.transport.tcp.client_security import Authentication
 from logkernel.requests import replication as r
+from logkernel.requests import transactions as t
 from logkernel.requests.cluster import MetadataRequest, MetadataResponse
-from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from logkernel.requests.data import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
 
 PASSWORDS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 UNSECURED = "org.apache.kafka.common.security.oauthbearer."
@@ -263,6 +279,26 @@ def speaks(protocol: str, settings: Mapping[str, str]) -> dict[str, str]:
     return {"listener.security.protocol.map": f"IN:{protocol}", **quick, **settings}
 
 
+class Guarded(Door):
+    """Lets another than `broker` in, and forbids what brokers do, as Kafka does."""
+
+    def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
+        code = 0 if context.principal.name == "broker" else ClusterAuthorizationFailed.code
+        if isinstance(request, FetchRequest):
+            row = PartitionData(0, TopicAuthorizationFailed.code if code else 0, high_watermark=0, records=b"")
+            answer(FetchResponse(responses=[FetchableTopicResponse("orders", [row])]))
+        elif isinstance(request, t.WriteTxnMarkersRequest):
+            topics = [t.WritableTxnMarkerTopicResult("orders", [t.WritableTxnMarkerPartitionResult(0, code)])]
+            answer(t.WriteTxnMarkersResponse([t.WritableTxnMarkerResult(1, topics)]))
+        elif isinstance(request, r.AlterPartitionRequest):
+            answer(r.AlterPartitionResponse(error_code=code))
+        else:
+            answer(r.UpdateMetadataResponse(code))
+
+    def serves(self) -> frozenset[str]:
+        return frozenset({"FetchRequest", "WriteTxnMarkersRequest", "AlterPartitionRequest", "UpdateMetadataRequest"})
+
+
 WRONG: Mapping[str, tuple[dict[str, str], dict[str, str], dict[str, str], str]] = {
     "a password": (
         speaks("SASL_PLAINTEXT", plain()),
@@ -326,11 +362,11 @@ async def reached(runtime: Runtime, door: Door) -> AsyncIterator[PeerChannels]:
         await listener.close()
 
 
-async def asked(peers: PeerChannels, *, refused: bool) -> Any:
+async def asked(peers: PeerChannels, *, refused: bool, request: Any = None) -> Any:
     """The answer to a request, or its error; asks until it is one or the other, as it is wanted."""
     while True:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        peers.send(2, MetadataRequest(), answer.set_result, answer.set_result, 20_000)
+        peers.send(2, request or MetadataRequest(), answer.set_result, answer.set_result, 20_000)
         found = await answer
         if isinstance(found, Exception) is refused:
             return found
@@ -374,5 +410,45 @@ def test_files_that_change_count_from_the_next_connection(tmp_path: Path) -> Non
             assert isinstance(await asked(peers, refused=True), PeerLost)
             place.write_text(authorities.ca_pem())
             assert isinstance(await asked(peers, refused=False), MetadataResponse)
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+OF_EACH_CONNECTION = (
+    r.UpdateMetadataRequest(1, 9, 9), r.AlterPartitionRequest(1, 9), FetchRequest(1, 0), t.WriteTxnMarkersRequest(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("request_", OF_EACH_CONNECTION, ids=lambda request: type(request).__name__)
+def test_who_is_let_in_and_forbidden_all_connects_anew_now_and_then(
+    request_: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The certificate was about another: its connection stood for ever, and so a mended file needed a restart."""
+    file = tmp_path / "own.pem"
+
+    def show(name: str) -> None:
+        key, chain = authorities.certified("127.0.0.1", name=name)
+        file.write_text(key + chain)
+
+    show("ann")
+    theirs = mutual_tls()
+    own = {name: value for name, value in theirs.items() if "ssl.keystore" not in name}
+    place = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(file)}
+    runtime = runtime_of(speaks("SSL", own | of_listener(place)))
+
+    async def story() -> None:
+        door = Guarded(speaks("SSL", theirs))
+        async with reached(runtime, door) as peers:
+            for _ in range(100):
+                assert is_kept_out(await asked(peers, refused=False, request=request_))
+            assert door.connections == 1, "not for each refusal"
+            monkeypatch.setattr(peer_channels, "RENEW_MS", 0)
+            show("broker")
+            while is_kept_out(await asked(peers, refused=False, request=request_)):
+                pass
+            connections = door.connections
+            for _ in range(100):
+                assert not is_kept_out(await asked(peers, refused=False, request=request_))
+            assert door.connections == connections, "it stays"
 
     asyncio.run(asyncio.wait_for(story(), 30))

@@ -168,6 +168,24 @@ def test_no_wait_where_none_is_asked_for() -> None:
     assert Backoff(0, 0, Random(1)).delay_ms(5) == 0
 
 
+def test_a_connection_is_made_anew_where_it_stood_long_enough_and_nothing_is_asked(network: Network) -> None:
+    number, heard = up(network, now_ms=100), Heard()
+    network.renew(1, 1_000, 1_099)
+    network.send(1, "request", heard, 1_100)
+    (sent,) = network.actions
+    network.renew(1, 1_000, 1_101)
+    assert network.nodes[1].state == UP
+    assert isinstance(sent, Transmit)
+    network.on_response(number, sent.request_id, "answer", 1_102)
+    network.renew(1, 1_000, 1_103)
+    network.renew(1, 1_000, 1_104)
+    assert network.actions[1:] == [Close(number)]
+    assert heard.told == [("answer", None)]
+    assert network.broken == network.nodes[1].failures == 0
+    assert not network.ready(1, 9_999)
+    assert network.nodes[1].state == CONNECTING
+
+
 def test_a_connection_that_breaks_or_cannot_be_made_is_counted_and_an_idle_one_is_not(network: Network) -> None:
     network.on_lost(up(network), NetworkException("gone"), 10)
     assert network.broken == 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from logkernel.broker.controller.channel import Send
 from logkernel.broker.controller.order_waits import OrderWaits
+from logkernel.broker.kept_out import REMEDY
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.broker.turn import Turn
@@ -90,7 +91,4 @@ class OrderSender:
             self._refusing.discard(node)
         elif node not in self._refusing:
             self._refusing.add(node)
-            log.error(
-                "orders refused, and tried again: broker=%d error=CLUSTER_AUTHORIZATION_FAILED; let the principal that"
-                " its log names do CLUSTER_ACTION on the cluster, or add it to super.users of each broker", node,
-            )  # fmt: skip
+            log.error("orders refused, and tried again: broker=%d error=CLUSTER_AUTHORIZATION_FAILED; %s", node, REMEDY)

@@ -19,20 +19,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Protocol
 from uuid import UUID
 
+from logkernel.broker.kept_out import CODES, REMEDY
 from logkernel.broker.replicas.replica import Replica, StorageFailed
 from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Buffer
-from logkernel.errors import (
-    ClusterAuthorizationFailed,
-    KafkaError,
-    OffsetOutOfRange,
-    TopicAuthorizationFailed,
-    error_for,
-)
+from logkernel.errors import KafkaError, OffsetOutOfRange, error_for
 from logkernel.partition.effects import Effects
 from logkernel.partition.follower import FetchPosition, Follower
 from logkernel.partition.producers import ProducerStates
@@ -50,11 +45,6 @@ BACKOFF = "replica.fetch.backoff.ms"
 
 
 FIRST_PAUSE_MS = 20
-KEPT_OUT: Final = frozenset((TopicAuthorizationFailed.code, ClusterAuthorizationFailed.code))
-REMEDY: Final = (
-    "; let the principal that the leader's log names do CLUSTER_ACTION on the cluster, or add it to super.users of each"
-    " broker; where that is not who this broker is to be, mend its key or login and restart it"
-)
 FLUSH_LOOK_MS = 5
 """How often a fetch that waits for a flush is tried."""
 
@@ -181,12 +171,12 @@ class FollowerReplica(Replica):
         """The leader may not have its order yet: the first pauses are short. Of refusals that go on, the second, the
         fourth, the eighth … are logged."""
         if self._refusals & (self._refusals + 1) == 0:
-            is_kept_out = code in KEPT_OUT
+            is_kept_out = code in CODES
             log.log(
                 logging.ERROR if is_kept_out else logging.INFO,
                 "fetch refused: partition=%s leader=%d error=%s times=%d%s",
                 self.name, self.follower.leader, type(error_for(code)).__name__, self._refusals + 1,
-                REMEDY if is_kept_out else "",
+                f"; {REMEDY}" if is_kept_out else "",
             )  # fmt: skip
         pause_ms = min(FIRST_PAUSE_MS << min(self._refusals, 16), int(self._runtime.config.get(BACKOFF)))
         self._refusals += 1
