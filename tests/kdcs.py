@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from attrs import define, field
 from outside_tools import missing
+from zookeepers import free_ports
 
 REALM, OTHER_REALM = "TEST.LOCAL", "OTHER.LOCAL"
 TRIES = 5
@@ -159,13 +159,6 @@ def _found(program: str) -> str:
     return path
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
 def serving(folder: Path, realm: str = REALM) -> Iterator[Kdc]:
     """A KDC that answers. Skips the test where it, or the package gssapi, is missing."""
@@ -174,7 +167,7 @@ def serving(folder: Path, realm: str = REALM) -> Iterator[Kdc]:
     for program in ("krb5kdc", "kdb5_util", "kadmin.local"):
         _found(program)
     for tries_left in reversed(range(TRIES)):
-        kdc = Kdc(folder, _free_port(), realm)
+        kdc = Kdc(folder, free_ports(1)[0], realm)
         kdc.write()
         try:
             kdc.start()

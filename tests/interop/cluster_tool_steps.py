@@ -6,6 +6,7 @@ Kafka 3.9 over ZooKeeper; `test_cluster_tools.py` asks brokers of ours, and both
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import tempfile
@@ -19,12 +20,19 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 from mixed_brokers import KAFKA, OURS, Members
 
+import logkernel
+from logkernel.requests.access import ComponentData, DescribeClientQuotasRequest
+from logkernel.requests.cluster import MetadataRequest
+
 TOPICS, CONFIGS, REASSIGN = tool_steps.TOPICS, tool_steps.CONFIGS, tool_steps.REASSIGN
 OFFSETS, CONSUMERS, TRANSACTIONS = tool_steps.OFFSETS, tool_steps.CONSUMERS, tool_steps.TRANSACTIONS
 ELECT = tool_steps.TOOLS + "LeaderElectionCommand"
 LOG_DIRS = tool_steps.TOOLS + "LogDirsCommand"
 THROTTLE = "10000000"
 """Bytes a second."""
+EXACTLY = 0
+"""Kafka's number of a match of quotas."""
+NUMBERS = itertools.count(1)
 CLUSTERS = {
     "kafka": {1: KAFKA, 2: KAFKA, 3: KAFKA},
     "ours": {1: OURS, 2: OURS, 3: OURS},
@@ -39,7 +47,34 @@ class Steps:
         self.cluster, self.tools = cluster, tools
 
     def tool(self, name: str, main: str, *words: str, **options: Any) -> str:
+        """Tools ask any broker: all of them know the same topics by then."""
+        self.cluster.until(lambda: len(set(map(self._told, self.cluster.alive()))) == 1, "all brokers tell the same")
         return self.tools(name, main, *words, **options)
+
+    def _told(self, node: int) -> str:
+        found = self._ask(node, MetadataRequest(None, False))
+        rows = sorted(
+            (topic.name, row.partition_index, row.leader_id, tuple(row.replica_nodes), tuple(sorted(row.isr_nodes)))
+            for topic in found.topics
+            for row in topic.partitions
+        )
+        return f"{sorted(broker.node_id for broker in found.brokers)} {found.controller_id} {rows}"
+
+    def _ask(self, node: int, request: Any) -> Any:
+        with logkernel.connect(self.cluster.members[node].server.bootstrap) as log:
+            return log.request(request)
+
+    def heard(self) -> None:
+        """All brokers know what was set of topics, clients and users: they hear of it in order, and this comes last."""
+        value = float(next(NUMBERS))
+        self.cluster.admin.alter_client_quotas({(("client-id", "steps"),): {"producer_byte_rate": value}})
+        last = DescribeClientQuotasRequest([ComponentData("client-id", EXACTLY, "steps")])
+
+        def has_heard(node: int) -> bool:
+            return [one.value for row in self._ask(node, last).entries or () for one in row.values] == [value]
+
+        for node in self.cluster.alive():
+            self.cluster.until(partial(has_heard, node), f"broker {node} has heard all settings")
 
     def plan(self, name: str, *rows: tuple[str, int, tuple[int, ...]]) -> str:
         moves = [{"topic": topic, "partition": index, "replicas": nodes} for topic, index, nodes in rows]
@@ -195,12 +230,14 @@ def throttles(do: Steps) -> None:
     tool = do.tool
     file = ("--reassignment-json-file", do.plan("throttled.json", ("m", 0, (1, 2))))
     tool("throttled", REASSIGN, *file, "--execute", "--throttle", THROTTLE)
+    do.heard()
     for node in "123":
         tool(f"throttle of broker {node}", CONFIGS, "--describe", "--entity-type", "brokers", "--entity-name", node)
     tool("throttle of topic", CONFIGS, "--describe", "--entity-type", "topics", "--entity-name", "m")
     do.cluster.until(lambda: list(do.cluster.rows("m")[0].replicas) == [1, 2], "m is moved")
     do.whole("m")
     tool("throttled verify", REASSIGN, *file, "--verify")
+    do.heard()
     tool("throttle of topic ended", CONFIGS, "--describe", "--entity-type", "topics", "--entity-name", "m")
     do.unthrottled(1)
     tool("throttle of broker ended", CONFIGS, "--describe", "--entity-type", "brokers", "--entity-name", "1")
@@ -210,6 +247,8 @@ def configs(do: Steps) -> None:
     def alter(name: str, kind: str, entity: str | None, *words: str) -> None:
         who = ["--entity-default"] if entity is None else ["--entity-name", entity]
         do.tool(f"configs {name}", CONFIGS, "--entity-type", kind, *who, *words)
+        if "--alter" in words and kind != "brokers":
+            do.heard()
 
     alter("broker", "brokers", "2", "--alter", "--add-config", "log.cleaner.backoff.ms=12345")
     do.known("log.cleaner.backoff.ms", "12345", 2)

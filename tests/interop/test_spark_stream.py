@@ -58,7 +58,7 @@ def stream(spark: Any, cluster: Cluster, source: str, given: dict[str, str]) -> 
 @pytest.fixture
 def fresh(cluster: Cluster, request: pytest.FixtureRequest) -> str:
     """A topic with 2 partitions of 40 and 20 records."""
-    name = f"s{abs(hash(request.node.name)) % 10**8}"
+    name = f"s{abs(hash(request.node.name)) % 10**8:08d}"  # no other one begins with it, as patterns match
     with logkernel.connect(cluster.bootstrap) as log:
         log.create_topic(name, 2, retention_ms=-1)
     produce(cluster.bootstrap, name, 0, range(40))

@@ -127,7 +127,7 @@ def steps(place: Place) -> Iterator[str]:
 
     def seen() -> str:
         def names(admin: Any) -> list[str]:
-            rows = sorted(admin.describe_delegation_token(), key=lambda row: row.issued_ms)
+            rows = sorted(admin.describe_delegation_token(), key=lambda row: row.token_id != made.token_id)
             return [known.get(row.hmac, "another HMAC") for row in rows]
 
         return outcome(place, user("ann"), names)

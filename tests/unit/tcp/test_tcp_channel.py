@@ -140,10 +140,10 @@ def test_a_connection_that_is_reset_before_the_request_leaves_fails_it(door: Any
 
 
 def test_nobody_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(NetworkException):
-        TcpChannel("127.0.0.1", port, {})
+    with socket.socket() as taken:  # so that no server of another test gets the port
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(NetworkException):
+            TcpChannel("127.0.0.1", taken.getsockname()[1], {})
 
 
 def test_a_request_that_the_broker_does_not_serve(door: Any, served: Any) -> None:
