@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
+from logkernel.broker.kept_out import REMEDY, is_kept_out
 from logkernel.broker.peers import Peers
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
@@ -122,6 +123,8 @@ class _BrokerFetcher:
         self._paused: dict[TopicPartition, FetchingReplica] = {}
         """Those that had nothing to ask for when they were asked last."""
         self._timer: Timer | None = None
+        self._refusals = 0
+        """How often in a row the leader forbade this broker to fetch."""
         self._waits_ms = int(get("replica.socket.timeout.ms"))
         self._backoff_ms = int(get("replica.fetch.backoff.ms"))
         self._machine = ReplicaFetcher(
@@ -213,6 +216,7 @@ class _BrokerFetcher:
         if response.error_code:
             self._machine.on_session_lost()
         else:
+            self._note_refusal(response)
             moved = False
             for topic in response.responses:
                 for data in topic.partitions:
@@ -225,6 +229,15 @@ class _BrokerFetcher:
             if moved:
                 self._owner.keep_log_starts()
         self._ask()
+
+    def _note_refusal(self, response: FetchResponse) -> None:
+        """Of refusals that go on, log the second, the fourth, the eighth …"""
+        if not is_kept_out(response):
+            self._refusals = 0
+            return
+        self._refusals += 1
+        if self._refusals & (self._refusals - 1) == 0:
+            log.error("all fetches refused: leader=%d times=%d; %s", self._leader, self._refusals, REMEDY)
 
     def _take(self, name: TopicPartition, data: PartitionData, mono_ms: int) -> FetchingReplica | None:
         """The replica that took the answer, if it is followed still."""

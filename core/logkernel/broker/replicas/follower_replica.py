@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 from uuid import UUID
 
-from logkernel.broker.kept_out import CODES, REMEDY
+from logkernel.broker.kept_out import CODES
 from logkernel.broker.replicas.replica import Replica, StorageFailed
 from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
@@ -171,12 +171,10 @@ class FollowerReplica(Replica):
         """The leader may not have its order yet: the first pauses are short. Of refusals that go on, the second, the
         fourth, the eighth … are logged."""
         if self._refusals & (self._refusals + 1) == 0:
-            is_kept_out = code in CODES
             log.log(
-                logging.ERROR if is_kept_out else logging.INFO,
-                "fetch refused: partition=%s leader=%d error=%s times=%d%s",
+                logging.DEBUG if code in CODES else logging.INFO,  # of all partitions, and the fetcher says it once
+                "fetch refused: partition=%s leader=%d error=%s times=%d",
                 self.name, self.follower.leader, type(error_for(code)).__name__, self._refusals + 1,
-                f"; {REMEDY}" if is_kept_out else "",
             )  # fmt: skip
         pause_ms = min(FIRST_PAUSE_MS << min(self._refusals, 16), int(self._runtime.config.get(BACKOFF)))
         self._refusals += 1
