@@ -36,7 +36,7 @@ EQUAL = (
     (r"(\\n at [^\\]*|\\n \.\.\. \d+ more)+", ""),  # what Java's stack traces add
     (r"\\n(Caused by: |java\.util\.concurrent\.|org\.apache\.kafka\.)[^\\]*", ""),
     (r"steps-[0-9a-f-]{36}", "MEMBER"),
-    (r"\b1[67]\d{8,11}\b", "TIME"),
+    (r"\b1[6-9]\d{8,11}\b", "TIME"),
     (r"TIME \d+ ", "TIME AGO "),
     (r"(TopicId: |topic id )[\w-]{22}", r"\1ID"),
     (r'("logDir":|"log_dirs":\[)"[^"]*"', r'\1"DIRECTORY"'),
