@@ -10,6 +10,7 @@ import struct
 import subprocess
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from pathlib import Path
 
 READY_TIMEOUT_S = 180.0
@@ -17,18 +18,24 @@ STOP_TIMEOUT_S = 60.0
 API_VERSIONS_V0 = struct.pack(">hhih", 18, 0, 1, 5) + b"bench"
 
 
-QUIET_PORTS = (10_000, 32_768)
-"""The first that services rarely have, and the first that Linux gives to connections."""
+QUIET_PORTS = range(20_000, 32_768)
+"""Services rarely have them, Linux gives them to no connection, and tests/zookeepers.py draws lower ones."""
+WORKERS = 16
+"""Of pytest-xdist, each of which draws from ports of its own."""
+_given: deque[int] = deque(maxlen=100)
 
 
 def free_port() -> int:
-    """A port that was free a moment ago; none that Linux gives to whoever asks for any, so that nobody takes it while
-    a server starts."""
+    """A port that was free a moment ago, and that nobody takes while a server starts: Linux gives it to none who asks
+    for any, no other worker of the tests draws it, nor does the next call."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
-        port = random.SystemRandom().randrange(*QUIET_PORTS)
+        port = random.SystemRandom().choice(QUIET_PORTS[worker % WORKERS :: WORKERS])
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
-            return port
+            if port not in _given:
+                _given.append(port)
+                return port
 
 
 def free_ports(count: int) -> int:

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,11 @@ LONG_SESSIONS = "maxSessionTimeout=60000"
 """Of a configuration: who asks for more than 20 ticks gets it."""
 SESSION_S = 60.0
 """Of clients that hold no office: they are not to be taken for dead where a busy machine holds a test up."""
-QUIET_PORTS = (10_000, 32_768)
-"""The first that services rarely have, and the first that Linux gives to connections."""
+QUIET_PORTS = range(10_000, 20_000)
+"""Services rarely have them, Linux gives them to no connection, and bench/server.py draws higher ones."""
+WORKERS = 16
+"""Of pytest-xdist, each of which draws from ports of its own."""
+_given: deque[int] = deque(maxlen=100)
 MULTI = (14).to_bytes(4, "big")
 """The type of a request, after its length and number."""
 LOG4J = """<Configuration><Appenders><Console name="E" target="SYSTEM_ERR"/></Appenders>
@@ -63,14 +67,15 @@ def absent() -> str | None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago; none that systems give to whoever asks for any, so that nobody takes one
-    before a server that starts for seconds."""
-    draw, found = random.SystemRandom(), list[int]()
-    with contextlib.ExitStack() as held:
-        while len(found) < count:
-            port = draw.randrange(*QUIET_PORTS)
-            with contextlib.suppress(OSError):
-                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+    """Ports that were free a moment ago, and that nobody takes before a server that starts for seconds: systems give
+    them to none who asks for any, no other worker of the tests draws them, nor does the next call."""
+    worker, found = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")), list[int]()
+    while len(found) < count:
+        port = random.SystemRandom().choice(QUIET_PORTS[worker % WORKERS :: WORKERS])
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            if port not in _given:
+                _given.append(port)
                 found.append(port)
     return found
 
