@@ -54,21 +54,23 @@ class Cluster:
     """Of topic t, which Kafka's broker leads and broker 2 follows."""
     led_id: UUID
     """Of a topic that broker 2 leads and Kafka's follows."""
+    leaving_epoch: int
+    """Of broker 3, which leads a topic that Kafka's follows, and may leave."""
 
 
 @pytest.fixture(scope="module")
 def cluster(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Kafka's broker 1, the controller, and broker 2, which is nobody but a socket."""
+    """Kafka's broker 1, the controller, and brokers 2 and 3, which are nobody but sockets."""
     folder, kept, loop = tmp_path_factory.mktemp("kafka"), Kept(), Loop()
     with zookeeper(folder) as (keeper, client):
         kafka = member(folder, 1, keeper, transaction_state_log_replication_factor="1")
         kafka.start()
         try:
-            port = loop.listen(success(kept.note, 2), 0)
-            epoch = register(client, 2, port)
+            epoch, leaving_epoch = (register(client, node, loop.listen(success(kept.note, node), 0)) for node in (2, 3))
             admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-            until(lambda: len(admin.list_topics(timeout=120).brokers) == 2, "broker 2")
-            new = [NewTopic("t", 1, replica_assignment=[[1, 2]]), NewTopic("led", 1, replica_assignment=[[2, 1]])]
+            until(lambda: len(admin.list_topics(timeout=120).brokers) == 3, "brokers 2 and 3")
+            placed = {"t": [1, 2], "led": [2, 1], "left": [3, 1]}
+            new = [NewTopic(name, 1, replica_assignment=[nodes]) for name, nodes in placed.items()]
             for future in admin.create_topics(new).values():
                 future.result(180)
             producer = Producer({"bootstrap.servers": kafka.bootstrap, "acks": "1", "linger.ms": 0})
@@ -76,7 +78,7 @@ def cluster(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
                 producer.produce("t", value, partition=0)
                 assert producer.flush(180) == 0
             until(lambda: {"t", "led"} <= kept.topics.keys(), "an order")
-            yield Cluster(kafka.port, epoch, kept.topics["t"], kept.topics["led"])
+            yield Cluster(kafka.port, epoch, kept.topics["t"], kept.topics["led"], leaving_epoch)
         finally:
             kafka.stop()
 
@@ -184,5 +186,6 @@ def test_markers_and_verifications_are_answered(ask: Ask) -> None:
 
 
 def test_a_broker_that_stops_says_so(ask: Ask, cluster: Cluster) -> None:
-    got = ask(r.ControlledShutdownRequest(2, cluster.broker_epoch))
+    """As broker 3, which no other test needs."""
+    got = ask(r.ControlledShutdownRequest(3, cluster.leaving_epoch))
     assert (got.error_code, got.remaining_partitions) == (0, [])

@@ -43,9 +43,9 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 
 
 @contextmanager
-def kerberized(folder: Path, kdc: Kdc, *extra: str) -> Iterator[Secured]:
+def kerberized(folder: Path, kdc: Kdc, *extra: str, service: str = "zookeeper") -> Iterator[Secured]:
     folder.mkdir()
-    own = login(kdc.keytab("zookeeper/localhost"), "zookeeper/localhost")
+    own = login(kdc.keytab(f"{service}/localhost"), f"{service}/localhost")
     with secured_zookeeper.secured(
         folder, zookeepers.LONG_SESSIONS, *extra, login=own, jvm=(kdc.java_option,)
     ) as found:
@@ -209,12 +209,15 @@ def test_a_login_that_cannot_succeed_ends_the_start_at_once(zookeeper: Secured, 
         ZooKeeperSession(settings(zookeeper, "wrong", own(kdc), **endless))
 
 
-def test_a_zookeeper_whose_key_is_another_now_is_named(kdc: Kdc, zookeeper: Secured) -> None:
-    """The last but one here: from now on no broker gets in."""
-    own = login(kdc.keytab("kafka/one"), "kafka/one")
-    kdc.keytab("zookeeper/localhost", name="newer")
-    with pytest.raises(KafkaStorageError, match=r"refuses the login of 'kafka/one@.*' by GSSAPI; compare the keytab"):
-        ZooKeeperSession(settings(zookeeper, "wrong", own))
+def test_a_zookeeper_whose_key_is_another_now_is_named(kdc: Kdc, tmp_path: Path) -> None:
+    """Of a service of its own: no broker gets in from then on."""
+    own = login(kdc.keytab("kafka/one"), "kafka/one").replace(";", " serviceName=keeper;")
+    told = r"refuses the login of 'kafka/one@.*' by GSSAPI; compare the keytab"
+    with kerberized(tmp_path / "turned", kdc, service="keeper") as zookeeper:
+        with session(zookeeper, "before", own):
+            kdc.keytab("keeper/localhost", name="newer")
+        with pytest.raises(KafkaStorageError, match=told):
+            ZooKeeperSession(settings(zookeeper, "wrong", own))
 
 
 def test_a_kdc_that_is_gone_is_waited_for(kdc: Kdc, zookeeper: Secured, caplog: pytest.LogCaptureFixture) -> None:
