@@ -41,8 +41,10 @@ from logkernel.contracts import IsrPolicy
 from logkernel.errors import (
     DuplicateSequenceNumber,
     KafkaError,
+    KafkaStorageError,
     NotEnoughReplicas,
     NotLeaderOrFollower,
+    OutOfOrderSequenceNumber,
     RequestTimedOut,
 )
 from logkernel.partition.effects import Effects, Outcome
@@ -64,6 +66,7 @@ class Leader:
         "_isr_policy",
         "_lag_ms",
         "_live",
+        "_no_room",
         "_now_ms",
         "_outstanding",
         "flush_messages",
@@ -116,6 +119,8 @@ class Leader:
         """Records appended since the last flush."""
         self._outstanding: int | None = None
         """Log end that a flush under way will make durable; the watermark waits for it."""
+        self._no_room: KafkaStorageError | None = None
+        """Why the last batch was not written."""
         self._flushed = log_end
         self._epoch_start = log_end
         """The first offset that this leader writes. A replica that joins the ISR has every record before it."""
@@ -179,6 +184,11 @@ class Leader:
                         else:
                             effects.answer.append((receiver, outcome))
                         return effects
+        except OutOfOrderSequenceNumber as error:
+            # It lies behind a batch that was not written. librdkafka begins a new epoch on this error, for all of its
+            # partitions, and sends again what others have written, but not acknowledged.
+            effects.answer.append((receiver, _refused(self._no_room or error)))
+            return effects
         except KafkaError as error:
             effects.answer.append((receiver, _refused(error)))
             return effects
@@ -239,6 +249,7 @@ class Leader:
     ) -> Effects:
         """The batches, or the one of `marker`, were appended: park or answer `receiver`. `deadline_ms` is monotonic."""
         effects = Effects()
+        self._no_room = None
         for facts in batches:
             if marker is not None:
                 self.producers.end(facts, marker)
@@ -260,7 +271,10 @@ class Leader:
         return effects
 
     def on_append_failed(self, receiver: Any, error: KafkaError) -> Effects:
+        """After a KafkaStorageError, a batch out of order is told the same until one is appended."""
         effects = Effects()
+        if isinstance(error, KafkaStorageError):
+            self._no_room = error
         effects.answer.append((receiver, _refused(error)))
         return effects
 

@@ -137,6 +137,20 @@ def test_failed_append_leaves_the_state_as_it_was():
     assert machine.on_produce([batch()], 1, "t").append[0].base_offset == 10
 
 
+def test_a_batch_behind_one_that_found_no_room_is_told_so_until_one_is_written():
+    """It was told OUT_OF_ORDER_SEQUENCE_NUMBER: librdkafka began a new epoch for all partitions, and doubled records of
+    another one that waited for their acknowledgement (chaos, seed 299500030)."""
+    machine = leader()
+    write(machine, [batch(1, producer_id=7, epoch=0, sequence=0)])
+    machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=1)], -1, "first")
+    machine.on_append_failed("first", KafkaStorageError("no room"))
+    ((_, outcome),) = machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=2)], -1, "second").answer
+    assert (outcome.error_code, outcome.error_message) == (KafkaStorageError.code, "no room")
+    write(machine, [batch(1, producer_id=7, epoch=0, sequence=1)])
+    ((_, outcome),) = machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=9)], -1, "gap").answer
+    assert outcome.error_code == OutOfOrderSequenceNumber.code
+
+
 def test_a_duplicate_that_is_not_committed_waits_as_its_first_does():
     """It was answered at once: a leader that lost its followers acknowledged records that nobody else held."""
     machine = leader(isr=(1, 2), replicas=(1, 2))
