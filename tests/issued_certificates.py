@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
@@ -44,3 +45,13 @@ def issued(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return Certified(private.decode(), made.public_bytes(serialization.Encoding.PEM).decode())
+
+
+WRONG: Mapping[str, Callable[[], Certified]] = {
+    "expired": lambda: issued("broker", ends=timedelta(hours=-1)),
+    "another authority": lambda: issued("broker", by="others"),
+    "another host": lambda: issued("broker", host="127.0.0.9"),
+    "not for clients": lambda: issued("broker", usages=(ExtendedKeyUsageOID.SERVER_AUTH,)),
+    "not for servers": lambda: issued("broker", usages=(ExtendedKeyUsageOID.CLIENT_AUTH,)),
+}
+"""Those of a broker that others do not take."""

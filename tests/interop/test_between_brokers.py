@@ -45,7 +45,10 @@ def files(folder: Path, name: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def scram(folder: Path, password: str = PASSWORD) -> dict[str, str]:
+LOGIN = "listener.name.brokers.scram-sha-512.sasl.jaas.config"
+
+
+def scram(folder: Path, password: str = PASSWORD, user: str = "broker") -> dict[str, str]:
     """What both kinds of brokers take."""
     return {
         **COMMANDED,
@@ -53,7 +56,7 @@ def scram(folder: Path, password: str = PASSWORD) -> dict[str, str]:
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:SASL_SSL",
         "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
         "listener.name.brokers.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-        "listener.name.brokers.scram-sha-512.sasl.jaas.config": f'{SCRAM} username="broker" password="{password}";',
+        LOGIN: f'{SCRAM} username="{user}" password="{password}";',
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     }
 
@@ -190,7 +193,8 @@ def test_brokers_of_both_kinds_follow_each_other(
     apache_kafka: ModuleType,
 ) -> None:
     """Each leads and follows under a controller of each kind; one with a wrong password gets nothing until it has the
-    right one; a user who is no broker gets the same answers of both."""
+    right one, nor one that logs in as somebody else, while it runs; a user who is no broker gets the same answers of
+    both."""
     address = f"{patient_zookeeper.address}/between-kinds"
     with zookeeper(patient_zookeeper.address) as client:
         client.ensure_path("/between-kinds")
@@ -215,11 +219,15 @@ def test_brokers_of_both_kinds_follow_each_other(
         cluster.until(lambda: said in ours.log(), "broker 2 says that it is refused")
         assert ours.running
         cluster.stop(2)
-        ours.arguments = right
-        cluster.start(2)
+        ours.arguments = (*right, *words(scram(tmp_path, HERS, "ann")))
+        ours.restart()
+        forbidden = "all fetches refused: leader=1 "
+        cluster.until(lambda: forbidden in ours.log(), "broker 2 says that it may not fetch")
+        cluster.admin.alter_configs({("broker", "2"): {LOGIN: scram(tmp_path)[LOGIN]}})
         for topic in topics:
             cluster.in_sync(topic, (1, 2))
         assert ours.log().count(said) == 1
+        assert ours.log().count(forbidden) < 10
 
 
 def led_and_followed(cluster: Members, controller: int, leader: int, follower: int) -> str:

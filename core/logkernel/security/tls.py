@@ -232,6 +232,11 @@ def _breakdown(peer: str, reason: str, server_side: bool) -> str:
             remedy = "have it trust the CA of your certificate, or use one that it trusts"
             if server_side:
                 remedy += ", for the host that it connects to"
+            if reason.endswith("CERTIFICATE_UNKNOWN"):  # what Java says of any fault
+                usage = "serverAuth" if server_side else "clientAuth"
+                remedy += (
+                    f"; or it has expired, or its extended key usage lacks {usage}: the log of that side says more"
+                )
         else:
             remedy = "compare ssl.enabled.protocols, ssl.cipher.suites and the certificates of both sides"
         return f"{peer} refused TLS ({words}); {remedy}"
