@@ -83,6 +83,14 @@ class Inspector:
 
     # ------------------------------------------------------------ who leads
 
+    def leaders(self) -> dict[tuple[str, int], int]:
+        """Every partition → the node that leads it, -1 for none; nothing while there is no controller."""
+        image = self.image()
+        topics = {} if image is None else image.topics
+        return {
+            (name, index): row.leader for name, topic in topics.items() for index, row in enumerate(topic.partitions)
+        }
+
     def leading_broker(self, topic: str, partition: int) -> Broker | None:
         """The broker that leads the partition and is ready to; None while there is none. Raises
         `UnknownTopicOrPartition`."""

@@ -100,6 +100,18 @@ def test_the_clock_of_all_brokers_is_moved_at_once(cluster: KafkaCluster) -> Non
     assert cluster.produce("kept", "y").timestamp_ms >= cluster.clock.wall_ms() - 60_000
 
 
+def test_what_a_jump_drops_is_gone_where_the_jump_moves_the_leader_back(cluster: KafkaCluster) -> None:
+    """The preferred leader leads again every five minutes, and had not heard of what was dropped: it was read again."""
+    preferred = cluster.move_leader("orders")
+    cluster.restart(preferred)
+    cluster.wait_for_isr("orders", 0, 3)
+    assert cluster.leader("orders") != preferred
+    cluster.produce("orders", "a month ago")
+    cluster.clock.advance(days=30)
+    assert cluster.leader("orders") == preferred
+    assert (cluster.records("orders"), cluster.start_offset("orders")) == ([], 1)
+
+
 def test_topics_are_cleaned_where_they_are_led(cluster: KafkaCluster) -> None:
     cluster.create_topic("prices", 3, 2, cleanup_policy="compact")
     for number in range(6):

@@ -416,19 +416,26 @@ class KafkaCluster(KafkaView):
 
     def _do_due_work(self) -> None:
         """Have everything done that is due by the moved clock. A leader in the midst of writes takes followers for
-        stuck that are behind, so those are waited for."""
+        stuck that are behind, so those are waited for. Who leads since then may not have heard what was dropped, nor
+        have known that it could be: it looks again."""
         if self._cluster.closed:
             return
-        before = self._run(self._cluster.inspector.in_sync)
-        do_due_work(self._cluster.inspector.running, self._run)
+        inspector = self._cluster.inspector
+        before, led = self._run(lambda: (inspector.in_sync(), inspector.leaders()))
+        do_due_work(inspector.running, self._run)
 
         def are_back() -> bool:
-            now = self._run(self._cluster.inspector.in_sync)
+            now = self._run(inspector.in_sync)
             running = {node for node, at in self.brokers.items() if at == "running"}
             return all(members & running <= now.get(name, members) for name, members in before.items())
 
         with suppress(AssertionError):  # cut off, or without room
             wait_for(are_back, REPLICATES_S, lambda: "")
+        if self._run(inspector.leaders) != led:
+            self._wait_for_watermarks()
+            for broker in self._run(inspector.running):
+                self._run(broker.retention.drop_all)
+            do_due_work(inspector.running, self._run)
 
 
 def _addresses(listen: str, advertised: str | None, brokers: int) -> tuple[dict[int, str], dict[int, str], list[str]]:
