@@ -45,9 +45,12 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
 
 T = TypeVar("T")
-FOR_CLUSTERS: Final = {"replica.fetch.wait.max.ms": 50, "replica.fetch.backoff.ms": 10}
+FOR_CLUSTERS: Final = {
+    "replica.fetch.wait.max.ms": 50, "replica.fetch.backoff.ms": 10, "auto.leader.rebalance.enable": False,
+}  # fmt: skip
 """What differs from Kafka's defaults: a follower that waits for records of one partition, or whose fetch timed out by
-a jump of the clock, soon asks for another."""
+a jump of the clock, soon asks for another. Leaders move where a test says so: if a jump moved them, the next leader and
+coordinator would know nothing of what it made due."""
 HERE: Final = (
     "the brokers of a KafkaCluster run in the test's process; leave out process (kill(node) ends one as kill -9 would),"
     " or run logkernel test-server --brokers"
