@@ -202,6 +202,7 @@ def test_wrong_certificates_between_a_broker_and_zookeeper(tmp_path: Path, three
         with three.written() as writer, three.connect() as log:
             restarted(tmp_path / "zk-3.pem", issued("broker", ends=-HOUR))
             three.say("refuses TLS .*give a certificate that it trusts .*valid now and for clients", by=(3,))
+            three.say("the session is over", by=(3,))
             writer.wait_for_more(100)
             assert len(three.lines("refuses TLS")) < 10
             put(tmp_path / "zk-3.pem", issued("broker"))
