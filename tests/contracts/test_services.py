@@ -47,6 +47,17 @@ class TestGroups(ServiceContract):
         fetches = names.map(lambda name: OffsetFetchRequest(groups=[OffsetFetchRequestGroup(name)]))
         return st.builds(commit, names, st.integers(0, 9)) | fetches | st.just(ListGroupsRequest())
 
+    def test_groups_are_listed_alike_after_a_compaction(self) -> None:
+        """They came in the order of the oldest record of each, which a compaction takes away."""
+        calm, struck = self._harness(), self._harness()
+        for harness in (calm, struck):
+            for group in ("i", "g", "i"):
+                harness.ask(commit(group, 0))
+        struck.compact()
+        struck.restart()
+        found = [[row.group_id for row in harness.ask(ListGroupsRequest()).groups] for harness in (calm, struck)]
+        assert found == [["g", "i"], ["g", "i"]]
+
 
 class TestTransactions(ServiceContract):
     name = "transactions"

@@ -73,12 +73,13 @@ def _member(member: ClassicMember, protocol: str | None, stable: bool) -> Descri
 
 
 def on_list(coordinator: GroupCoordinator, request: ListGroupsRequest, context: RequestContext, ticket: int) -> None:
-    """No filter lets all pass. Names of states and types are compared without regard to case, as Kafka does."""
+    """No filter lets all pass. Names of states and types are compared without regard to case, as Kafka does. By name:
+    the order of their records would not outlast a compaction."""
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
     rows = [
         ListedGroup(group.group_id, _protocol_type(group), group.state_name, group.kind)
-        for group in coordinator.groups.values()
+        for _, group in sorted(coordinator.groups.items())
         if (not types or group.kind in types) and (not states or group.state_name.lower() in states)
     ]
     coordinator.answer(ticket, ListGroupsResponse(groups=rows))

@@ -87,7 +87,7 @@ def on_list(
     types = {name.lower() for name in request.types_filter}
     rows = [
         ListedGroup(group.group_id, TYPE, group.state.value, TYPE)
-        for group in coordinator.groups.values()
+        for _, group in sorted(coordinator.groups.items())
         if (not types or TYPE in types) and (not states or group.state.value.lower() in states)
     ]
     coordinator.answer(ticket, ListGroupsResponse(groups=rows))
