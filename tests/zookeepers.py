@@ -206,6 +206,20 @@ def ensemble(folder: Path, size: int = 3, extra: tuple[str, ...] = ()) -> Iterat
             server.end()
 
 
+@contextlib.contextmanager
+def client(address: str) -> Iterator[Any]:
+    """A KazooClient that is connected; `address` may end with a path."""
+    from kazoo.client import KazooClient
+
+    made = KazooClient(address, SESSION_S)
+    made.start(START_S)
+    try:
+        yield made
+    finally:
+        made.stop()
+        made.close()
+
+
 def end_session(server: ZooKeeper, proxy: Proxy, session: Any) -> None:
     """End one of ours behind a proxy at once, as ZooKeeper does when its time is over: another client takes it over and
     says goodbye. The proxy is cut then."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 import zookeepers
 from authorities import ca_pem, certified, pkcs8
-from kazoo.client import KazooClient
 from mixed_brokers import KAFKA, OURS, Members, members
 from served_over_zookeeper import Served
 
@@ -87,17 +85,6 @@ def endpoint(client: Any, node: int, listener: str = "BROKERS") -> tuple[str, in
     (address,) = [each for each in found["endpoints"] if each.startswith(f"{listener}://")]
     host, _, port = address.partition("://")[2].rpartition(":")
     return host, int(port)
-
-
-@contextmanager
-def zookeeper(address: str) -> Iterator[KazooClient]:
-    client = KazooClient(address, zookeepers.SESSION_S)
-    client.start(zookeepers.START_S)
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()
 
 
 def answers(client: Any, node: int, settings: Mapping[str, str]) -> dict[str, int]:
@@ -176,7 +163,7 @@ def test_three_brokers_lose_nothing_when_one_is_killed(
         assert "cannot be reached over" not in broker.log()
     trusted = {name: value for name, value in files(tmp_path, "ann").items() if "truststore" in name}
     nobody = {"security.protocol": "SSL", **trusted}
-    with zookeeper(address) as client:
+    with zookeepers.client(address) as client:
         for node in served.brokers:
             assert answers(client, node, ann(tmp_path, protocol)) == REFUSED
             with pytest.raises(LogkernelError):  # who shows nothing gets nothing
@@ -196,7 +183,7 @@ def test_brokers_of_both_kinds_follow_each_other(
     right one, nor one that logs in as somebody else, while it runs; a user who is no broker gets the same answers of
     both."""
     address = f"{patient_zookeeper.address}/between-kinds"
-    with zookeeper(patient_zookeeper.address) as client:
+    with zookeepers.client(patient_zookeeper.address) as client:
         client.ensure_path("/between-kinds")
     given = ["--zookeeper", address, "--entity-type", "users", "--entity-name", "broker"]
     added = ["--alter", "--add-config", f"SCRAM-SHA-512=[iterations=4096,password={PASSWORD}]"]

@@ -69,17 +69,6 @@ def mutual_tls(folder: Path, node: int | str, listener: str = "IN") -> dict[str,
     }
 
 
-@contextmanager
-def client_of(address: str) -> Iterator[KazooClient]:
-    client = KazooClient(address, zookeepers.SESSION_S)
-    client.start(zookeepers.START_S)
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()
-
-
 class Three(Served):
     """Broker 2 leads. Any two are enough for a writer."""
 
@@ -169,7 +158,7 @@ def test_a_broker_with_a_wrong_certificate_comes_back_when_it_is_mended(
         three.begin(node, f"zookeeper://{address}", settings, LISTEN)
     faults = [(WRONG[name], SAID[name], False) for name in WRONG]
     faults += [(WRONG["expired"], SAID["expired"], True), (lambda: issued("ann"), OF_ANOTHER, True)]
-    with client_of(address) as client, three.written() as writer, three.connect() as log:
+    with zookeepers.client(address) as client, three.written() as writer, three.connect() as log:
         for wrong, said, controls in faults:
             starting = three.restarting(3, wrong(), file)
             if controls:
@@ -230,7 +219,7 @@ def test_a_follower_of_a_broker_of_kafka_comes_back_when_its_certificate_is_mend
 ) -> None:
     """Java says of each fault of a certificate no more than that it does not know it."""
     address = f"{patient_zookeeper.address}/of-kafka"
-    with client_of(patient_zookeeper.address) as client:
+    with zookeepers.client(patient_zookeeper.address) as client:
         client.ensure_path("/of-kafka")
     (tmp_path / "ca.pem").write_text(ca_pem())
     for name in ("all", "2"):
