@@ -185,8 +185,8 @@ class Leader:
                             effects.answer.append((receiver, outcome))
                         return effects
         except OutOfOrderSequenceNumber as error:
-            # It lies behind a batch that was not written. librdkafka begins a new epoch on this error, for all of its
-            # partitions, and sends again what others have written, but not acknowledged.
+            # Behind a batch that found no room it is told the same: on an error of sequence librdkafka begins a new
+            # epoch, and sends again what leaders of other partitions have written, but not acknowledged.
             effects.answer.append((receiver, _refused(self._no_room or error)))
             return effects
         except KafkaError as error:
